@@ -1,6 +1,7 @@
 //===- HeddleDialect.cpp - The dialect and the names of ops ---------------===//
 
 #include "dialects/Heddle/Heddle.h"
+#include "dialects/Heddle/LibraryOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -18,6 +19,10 @@ void HeddleDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Heddle/HeddleOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Heddle/HeddleLibraryOps.cpp.inc"
       >();
 }
 

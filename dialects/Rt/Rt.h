@@ -3,7 +3,7 @@
 #ifndef HEDDLE_DIALECTS_RT_RT_H
 #define HEDDLE_DIALECTS_RT_RT_H
 
-#include "dialects/Heddle/Heddle.h"
+#include "dialects/Heddle/LibraryOps.h"
 #include "dialects/Heddle/Streams.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/RegionKindInterface.h"

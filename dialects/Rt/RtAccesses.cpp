@@ -28,7 +28,11 @@ Accesses LaunchOp::getAccesses() {
 }
 
 Accesses MatmulOp::getAccesses() {
-  return list({getA(), getB(), getBias()}, {getC()});
+  Accesses accesses = list({getA(), getB(), getBias()}, {getC()});
+  if (getExtra())
+    accesses.push_back(
+        {*getExtra(), *getEpilogue() != ProductEpilogue::GeluGrad});
+  return accesses;
 }
 
 Accesses rt::AttentionOp::getAccesses() {

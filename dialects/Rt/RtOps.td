@@ -3,6 +3,7 @@
 #ifndef RT_OPS
 #define RT_OPS
 
+include "dialects/Heddle/Ops/HeddleEpilogues.td"
 include "dialects/Rt/RtAttrs.td"
 include "dialects/Rt/RtInterfaces.td"
 include "mlir/IR/BuiltinAttributes.td"
@@ -138,15 +139,23 @@ def MatmulOp : Rt_Call<"matmul",
          I64Attr:$m, I64Attr:$n, I64Attr:$k,
          DenseI64ArrayAttr:$a_strides, DenseI64ArrayAttr:$b_strides,
          I64Attr:$c_row_stride, UnitAttr:$accumulate,
-         DefaultValuedAttr<Loops, "{}">:$loops)> {
+         DefaultValuedAttr<Loops, "{}">:$loops,
+         OptionalAttr<ProductEpilogue>:$epilogue, OptionalAttr<BufferAttr>:$extra)> {
   let summary = "C[m,n] = A[m,k] B[k,n] (+ C) (+ bias[n]), in loops";
   let description = [{
-    Strides are [row, column] in elements; see heddle_rt_matmul_desc.
+    Strides are [row, column] in elements; see heddle_rt_matmul_desc. Products
+    of GPUs may have an `epilogue` with the buffer `extra`, as in
+    `heddle.fused_contract` (lhs is A, rhs is B): `gelu` writes its input there,
+    `gelu_grad` reads it, both in C's layout; `lhs_sums` writes the sums of A's
+    rows, `rhs_sums` those of B's columns, which move on with the loops as a
+    bias would.
     Constraints:
     - one of A's two strides is 1, and one of B's;
     - at most 4 loops;
     - all elements that are read or written lie within the buffers;
-    - C overlaps neither A nor B.
+    - C overlaps neither A nor B;
+    - an epilogue and its buffer come together, gelu and its gradient without
+      loops; a written buffer overlaps no other one.
   }];
   let assemblyFormat = [{
     (`stream` `(` $stream^ `)`)? `m` `(` $m `)` `n` `(` $n `)` `k` `(` $k `)`
@@ -154,7 +163,8 @@ def MatmulOp : Rt_Call<"matmul",
     `b` `(` custom<BareBuffer>($b) `strides` $b_strides `)`
     `c` `(` custom<BareBuffer>($c) `stride` $c_row_stride `)`
     (`bias` `(` custom<BareBuffer>($bias)^ `)`)? (`accumulate` $accumulate^)?
-    (`loops` $loops^)? `serves` $serves attr-dict
+    (`loops` $loops^)? (`epilogue` $epilogue^ custom<BareBuffer>($extra))?
+    `serves` $serves attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -205,6 +205,45 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   return check("result", function.getResultTypes(), getResults_());
 }
 
+/// `lastOfC` and `lastOfSums`: the last elements of C and of a vector that
+/// moves on as the bias does.
+static LogicalResult verifyEpilogue(MatmulOp op, int64_t lastOfC,
+                                    int64_t lastOfSums) {
+  if (bool(op.getEpilogue()) != bool(op.getExtra()))
+    return op.emitOpError()
+           << "expected an epilogue and its buffer, or neither";
+  if (!op.getEpilogue())
+    return success();
+  BufferAttr extra = *op.getExtra();
+  ProductEpilogue epilogue = *op.getEpilogue();
+  StringRef name = stringifyProductEpilogue(epilogue);
+  bool isSums = epilogue == ProductEpilogue::LhsSums ||
+                epilogue == ProductEpilogue::RhsSums;
+  if ((!isSums || epilogue == ProductEpilogue::LhsSums) &&
+      !op.getLoops().empty())
+    return op.emitOpError() << "expected no loops with " << name;
+  if (epilogue == ProductEpilogue::LhsSums)
+    lastOfSums = op.getM() - 1;
+  if (int64_t last = isSums ? lastOfSums : lastOfC;
+      last >= extra.getNumElements())
+    return op.emitOpError()
+           << "expected the buffer of " << name << " to hold " << last + 1
+           << " elements, got " << extra.getNumElements();
+  if (extra.getType().getElementType() != op.getC().getType().getElementType())
+    return op.emitOpError() << "expected the buffer of " << name
+                            << " to have C's type, got " << extra.getType();
+  if (op.getBias() && epilogue != ProductEpilogue::Gelu)
+    return op.emitOpError() << "expected no bias with " << name;
+  if (op.getAccumulate() && !isSums)
+    return op.emitOpError() << "expected no accumulate with " << name;
+  for (BufferAttr other : {op.getA(), op.getB(), op.getC()})
+    if (extra.overlaps(other) &&
+        (epilogue != ProductEpilogue::GeluGrad || other == op.getC()))
+      return op.emitOpError()
+             << "expected the buffer of " << name << " to overlap no other one";
+  return success();
+}
+
 LogicalResult MatmulOp::verify() {
   if (getAStrides().size() != 2 || getBStrides().size() != 2)
     return emitOpError() << "expected two strides for A and two for B";
@@ -248,7 +287,7 @@ LogicalResult MatmulOp::verify() {
     return failure();
   if (getC().overlaps(getA()) || getC().overlaps(getB()))
     return emitOpError() << "expected C to overlap neither A nor B";
-  return success();
+  return verifyEpilogue(*this, c, bias);
 }
 
 static LogicalResult expectSameShape(Operation *op, StringRef what,

@@ -167,10 +167,14 @@ void heddle::buildKernelPipeline(OpPassManager &passes) {
   passes.addPass(createNameOperatorsPass());
   // For products of foreign programs.
   passes.addPass(createRaiseContractionsPass());
+  // While the ops of the loss, which know of padding, are whole.
+  passes.addPass(createPadVocabularyPass());
   // While biases and sums are still separate ops.
   passes.addPass(createFuseEpiloguesPass());
   // When products have their final operands.
   passes.addPass(createFusePackingPass());
+  // Last, because it makes ops that only lowering knows.
+  passes.addPass(createFuseLibraryEpiloguesPass());
   // Every op that is no library call becomes loops over tensors. Loops over the
   // same rows become one kernel.
   passes.addPass(createDecomposeOpsPass());

@@ -84,6 +84,21 @@ heddle_rt_status heddle_rt_matmul(heddle_rt_device *device, int32_t stream,
                [&] { return device->matmul(stream, *desc, a, b, c, bias); });
 }
 
+heddle_rt_status heddle_rt_fused_matmul(heddle_rt_device *device,
+                                        int32_t stream,
+                                        const heddle_rt_matmul_desc *desc,
+                                        int32_t epilogue, const void *a,
+                                        const void *b, void *c,
+                                        const void *bias, void *extra) {
+  return issue(device, "matmul", [&]() -> Status {
+    if (epilogue < HEDDLE_RT_EPILOGUE_GELU ||
+        epilogue > HEDDLE_RT_EPILOGUE_B_SUMS)
+      return errorOf("epilogue ", epilogue, " is unknown");
+    return device->fusedMatmul(stream, *desc, heddle_rt_epilogue(epilogue), a,
+                               b, c, bias, extra);
+  });
+}
+
 heddle_rt_status heddle_rt_attention(heddle_rt_device *device, int32_t stream,
                                      const heddle_rt_attention_desc *desc,
                                      const heddle_rt_attention_offsets *offsets,

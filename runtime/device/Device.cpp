@@ -16,6 +16,14 @@ Status heddle_rt_device::launchKernel(int32_t, int32_t kernel,
                  kernel);
 }
 
+Status heddle_rt_device::fusedMatmul(int32_t, const heddle_rt_matmul_desc &,
+                                     heddle_rt_epilogue, const void *,
+                                     const void *, void *, const void *,
+                                     void *) {
+  return Status::error("expected a GPU, whose library has epilogues of "
+                       "products");
+}
+
 Expected<bool> heddle_rt_device::beginRun(size_t) { return false; }
 Status heddle_rt_device::endRun() { return Status::success(); }
 

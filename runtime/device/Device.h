@@ -94,6 +94,12 @@ struct heddle_rt_device {
   virtual Status matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
                         const void *a, const void *b, void *c,
                         const void *bias) = 0;
+  /// By default an error: the product library of this kind of device has no
+  /// epilogues.
+  virtual Status fusedMatmul(int32_t stream, const heddle_rt_matmul_desc &desc,
+                             heddle_rt_epilogue epilogue, const void *a,
+                             const void *b, void *c, const void *bias,
+                             void *extra);
   virtual Status attention(int32_t stream, const heddle_rt_attention_desc &desc,
                            const heddle_rt_attention_offsets &offsets,
                            const int64_t *step, const void *mask, const void *q,

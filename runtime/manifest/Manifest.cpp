@@ -161,8 +161,8 @@ KernelInfo ManifestReader::kernel(const Json &object, const std::string &path) {
   info.grid = number("grid", 1, mostBlocks);
   info.block = number("block", 1, mostThreads);
   info.sharedBytes = number("shared_bytes", 0, mostShared);
-  if (member(object, path, "copies", false))
-    info.copies = number("copies", 1, mostBlocks);
+  if (const Json *table = member(object, path, "table", false))
+    info.isTable = table->is_boolean() && table->get<bool>();
   each(object, path, "parameters",
        [&](const Json &value, const std::string &at) {
          if (value.is_string() && value.get<std::string>() == "number")

@@ -6,12 +6,13 @@ module attributes {heddle.target_gpu = "sm_80"} {
 func.func private @half(tensor<8xf32>) -> tensor<8xbf16> attributes {heddle.kernel, heddle.inplace = [array<i64>]}
 func.func private @adamw(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {heddle.kernel, heddle.inplace = [array<i64: 0, 1>]}
 func.func private @sum(tensor<8xf32>) -> tensor<f32> attributes {heddle.kernel, heddle.inplace = [array<i64>]}
+func.func private @scale(tensor<8xf32>, tensor<f32>) -> tensor<8xf32> attributes {heddle.kernel, heddle.inplace = [array<i64: 0>]}
 heddle.variable @a : tensor<8xf32> parameter init(zeros)
 heddle.variable @b : tensor<8xf32> parameter init(zeros)
 heddle.variable @big : tensor<64xf32> parameter init(zeros)
 
 // Both updates run together, in their variables. The second sum needs the
-// first update, so it is alone.
+// first update, so the first one waits for it.
 // CHECK-LABEL: func.func @update
 // RT-LABEL: rt.program @update
 func.func @update(%da: tensor<8xf32>, %db: tensor<8xf32>) -> (tensor<f32>, tensor<f32>) {
@@ -25,13 +26,30 @@ func.func @update(%da: tensor<8xf32>, %db: tensor<8xf32>) -> (tensor<f32>, tenso
   // RT-NEXT: rt.launch @adamw (variable @b[0 : 8xf32], argument 1[0 : 8xf32]) -> (variable @b[0 : 8xf32]) {{.*}}{rt.batch = 0 : i64}
   %a2 = func.call @adamw(%a, %da) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   heddle.store %a2, @a : tensor<8xf32>
-  // CHECK: call @sum
-  // CHECK-NOT: rt.batch
+  // CHECK: call @sum{{.*}}rt.batch = 1
+  // CHECK-NEXT: call @sum{{.*}}rt.batch = 1
   %second = func.call @sum(%a2) : (tensor<8xf32>) -> tensor<f32>
   %b = heddle.load @b : tensor<8xf32>
   %b2 = func.call @adamw(%b, %db) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   heddle.store %b2, @b : tensor<8xf32>
   return %first, %second : tensor<f32>, tensor<f32>
+}
+
+// Different kernels run together, too. A sum that is read before the next one
+// does not wait for it.
+// CHECK-LABEL: func.func @mixed
+func.func @mixed(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xbf16>, tensor<f32>) {
+  // CHECK: call @half{{.*}}rt.batch = 0
+  // CHECK-NEXT: call @sum{{.*}}rt.batch = 0
+  // CHECK-NEXT: call @scale
+  // CHECK-NOT: rt.batch
+  %0 = func.call @half(%x) : (tensor<8xf32>) -> tensor<8xbf16>
+  %1 = func.call @sum(%y) : (tensor<8xf32>) -> tensor<f32>
+  %2 = func.call @scale(%y, %1) : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  // CHECK: call @sum
+  // CHECK-NOT: rt.batch
+  %3 = func.call @sum(%2) : (tensor<8xf32>) -> tensor<f32>
+  return %0, %3 : tensor<8xbf16>, tensor<f32>
 }
 
 // A load does not pass a store to its variable.

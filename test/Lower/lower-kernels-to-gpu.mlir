@@ -16,8 +16,8 @@ module attributes {heddle.target_gpu = "sm_80"} {
 // CHECK-SAME: %{{.*}}: !llvm.ptr<1> {llvm.dereferenceable = 4224 : i64}, %{{.*}}: !llvm.ptr<1>
 // CHECK-SAME: nvvm.kernel
 // CHECK-SAME: rt.work = #rt.work<flops = 1056, bytes = 8448>
-// CHECK: nvvm.read.ptx.sreg.tid.x
 // CHECK: nvvm.read.ptx.sreg.ctaid.x
+// CHECK: nvvm.read.ptx.sreg.tid.x
 // CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
 // CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
 // CHECK-NOT: nvvm.barrier0

@@ -152,6 +152,22 @@ def RaiseContractionsPass : Pass<"heddle-raise-contractions", "::mlir::ModuleOp"
   let dependentDialects = ["::heddle::HeddleDialect"];
 }
 
+def PadVocabularyPass : Pass<"heddle-pad-vocabulary", "::mlir::ModuleOp"> {
+  let summary = "pads logits and their tables for a GPU's tensor cores";
+  let description = [{
+    For a module with `heddle.target_gpu`: 16-bit logits whose rows do not begin
+    at multiples of 16 bytes (a vocabulary of 50257), and which only the
+    cross-entropy reads, are padded to a multiple of 64 elements. So are the
+    copy of the table that they are computed from, with zeros, and the gradient
+    of the logits. Padded logits count as the lowest number; the gradient of the
+    table is sliced. Variables and what a program takes and returns stay.
+
+    Input: local tensors, before `heddle-fuse-epilogues`.
+  }];
+  let dependentDialects = ["::heddle::HeddleDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def FuseEpiloguesPass : Pass<"heddle-fuse-epilogues", "::mlir::ModuleOp"> {
   let summary = "adds biases and sums within matrix products";
   let description = [{
@@ -194,6 +210,27 @@ def FusePackingPass : Pass<"heddle-fuse-packing", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def FuseLibraryEpiloguesPass
+    : Pass<"heddle-fuse-library-epilogues", "::mlir::ModuleOp"> {
+  let summary = "lets a GPU's library compute functions and sums of products";
+  let description = [{
+    For a module with `heddle.target_gpu`, a contraction becomes a
+    `heddle.fused_contract` with
+    - the `heddle.gelu` (tanh form) of it, if its gradient reads the product;
+    - the `heddle.gelu_grad` (tanh form) that alone reads it;
+    - the sum of one of its operands over the letters that the product sums
+      over: the gradient of a bias beside that of the weight.
+
+    Each must be an epilogue that cuBLASLt has: gelu and its gradient of one
+    matrix product whose rows begin at multiples of 8 elements; sums of the
+    result's type, without loops that add to the same result.
+
+    Input: local tensors, after `heddle-fuse-packing`, before
+    `heddle-decompose-ops`.
+  }];
+  let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
 def DecomposeOpsPass : Pass<"heddle-decompose-ops", "::mlir::ModuleOp"> {
   let summary = "turns model ops on local tensors into structured ops";
   let description = [{
@@ -210,7 +247,7 @@ def DecomposeOpsPass : Pass<"heddle-decompose-ops", "::mlir::ModuleOp"> {
     shape, then the blocks are summed. So the reduction is parallel, gives the
     same bits with any number of threads, and errs less than one long sum.
 
-    These ops stay: contract, attention, embedding_grad, rotary_table, load,
+    These ops stay: contract, fused_contract, attention, embedding_grad, rotary_table, load,
     store, stack, unstack, comm ops, and views (expand_shape, collapse_shape,
     contiguous slices).
   }];

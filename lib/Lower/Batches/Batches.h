@@ -14,13 +14,15 @@
 namespace heddle {
 
 /// On a call of a kernel, and on its rt.launch: the number of its batch in the
-/// program. The calls of a batch are independent, call one kernel, and follow
-/// each other.
+/// program. The calls of a batch are independent and follow each other. Until
+/// heddle-lower-kernels-to-gpu, they may call several kernels; those that then
+/// get a function together have a batch of their own.
 inline constexpr llvm::StringLiteral kBatchAttrName = "rt.batch";
-/// On a kernel for a GPU whose only parameter is a table: the number of copies.
-/// The table has the parameters of one copy after the other, in 8 bytes each.
-inline constexpr llvm::StringLiteral kCopiesAttrName = "rt.copies";
-/// On such a kernel: by parameter of a copy, the bytes of the buffer that the
+/// On a kernel for a GPU whose only parameter is a table: the number of
+/// launches that it runs. The table has the parameters of one launch after the
+/// other, in 8 bytes each.
+inline constexpr llvm::StringLiteral kLaunchesAttrName = "rt.launches";
+/// On such a kernel: by entry of the table, the bytes of the buffer that the
 /// kernel may touch; -1: a number.
 inline constexpr llvm::StringLiteral kTableAttrName = "rt.table";
 

@@ -28,8 +28,8 @@ void ProgramConversion::convert(rt::LaunchOp op) {
     SmallVector<rt::LaunchOp> batch = getBatch(op);
     if (batch.back() != op)
       return;
-    auto copies = kernel->getAttrOfType<IntegerAttr>(kCopiesAttrName);
-    if (int64_t expected = copies ? copies.getInt() : 1;
+    auto launches = kernel->getAttrOfType<IntegerAttr>(kLaunchesAttrName);
+    if (int64_t expected = launches ? launches.getInt() : 1;
         int64_t(batch.size()) != expected) {
       op.emitOpError() << "expected " << expected << " launches of "
                        << op.getKernelAttr() << ", one after the other, got "
@@ -76,6 +76,20 @@ void ProgramConversion::convert(rt::LaunchOp op) {
           f.i64(grain.getInt())});
 }
 
+static heddle_rt_epilogue getRuntimeEpilogue(ProductEpilogue epilogue) {
+  switch (epilogue) {
+  case ProductEpilogue::Gelu:
+    return HEDDLE_RT_EPILOGUE_GELU;
+  case ProductEpilogue::GeluGrad:
+    return HEDDLE_RT_EPILOGUE_GELU_GRAD;
+  case ProductEpilogue::LhsSums:
+    return HEDDLE_RT_EPILOGUE_A_SUMS;
+  case ProductEpilogue::RhsSums:
+    return HEDDLE_RT_EPILOGUE_B_SUMS;
+  }
+  llvm_unreachable("all epilogues are listed");
+}
+
 void ProgramConversion::convert(rt::MatmulOp op) {
   heddle_rt_matmul_desc desc = {};
   desc.m = op.getM();
@@ -99,11 +113,21 @@ void ProgramConversion::convert(rt::MatmulOp op) {
     desc.loops[desc.num_loops++] = {loop.getExtent(), loop.getA(), loop.getB(),
                                     loop.getC()};
   }
-  f.call("heddle_rt_matmul",
-         {stream(op), f.addressOf(runtime.getConstant(desc)),
-          address(op, op.getA()), address(op, op.getB()),
-          address(op, op.getC()),
-          op.getBias() ? address(op, *op.getBias()) : f.null()});
+  SmallVector<Value> operands{stream(op),
+                              f.addressOf(runtime.getConstant(desc)),
+                              address(op, op.getA()),
+                              address(op, op.getB()),
+                              address(op, op.getC()),
+                              op.getBias() ? address(op, *op.getBias())
+                                           : f.null()};
+  if (!op.getEpilogue()) {
+    f.call("heddle_rt_matmul", operands);
+    return;
+  }
+  operands.insert(operands.begin() + 2,
+                  f.i32(getRuntimeEpilogue(*op.getEpilogue())));
+  operands.push_back(address(op, *op.getExtra()));
+  f.call("heddle_rt_fused_matmul", operands);
 }
 
 /// Writes the type and the strides of a mask [batch, query, group, member,

@@ -26,7 +26,7 @@ void GpuEmitter::startBlockSums() {
     Value memory;
     {
       OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(entry);
+      b.setInsertionPointToStart(place.entry);
       memory = b.create<LLVM::AllocaOp>(
           LLVM::LLVMPointerType::get(b.getContext()), type.memory, b.i64(size),
           /*alignment=*/16);

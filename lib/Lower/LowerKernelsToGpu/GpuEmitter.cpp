@@ -1,8 +1,6 @@
 //===- GpuEmitter.cpp - Writes a kernel for the threads of a GPU ----------===//
 
 #include "GpuEmitter.h"
-#include "../Batches/Batches.h"
-#include "heddle/Support/Bytes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -15,10 +13,8 @@ static constexpr unsigned kGlobalMemory = 1, kSharedMemory = 3;
 
 GpuEmitter::GpuEmitter(const KernelPlan &plan, mlir::Location loc,
                        OpBuilder &builder, GpuRows rows,
-                       ArrayRef<int64_t> alignments, std::string name,
-                       int64_t copies)
-    : BodyEmitter(plan, loc, builder), layout(plan, rows, alignments),
-      name(std::move(name)), copies(copies) {
+                       ArrayRef<int64_t> alignments)
+    : BodyEmitter(plan, loc, builder), layout(plan, rows, alignments) {
   b.roundsToBF16 = true;
 }
 
@@ -49,52 +45,13 @@ Value GpuEmitter::emitMath(Operation *op, ValueRange operands) {
 }
 
 //===----------------------------------------------------------------------===//
-// The function
+// The code of a kernel
 //===----------------------------------------------------------------------===//
 
-FailureOr<LLVM::LLVMFuncOp> GpuEmitter::emit() {
-  // The driver takes no more without PTX 8.1.
-  constexpr int64_t kMostParameterBytes = 4352;
-  auto pointer = LLVM::LLVMPointerType::get(b.getContext(), kGlobalMemory);
-  SmallVector<Type> types;
-  for (Type type : plan.kernel.getArgumentTypes())
-    types.push_back(isa<RankedTensorType>(type) ? Type(pointer)
-                                                : b.getI64Type());
-  types.append(plan.kernel.getNumResults(), pointer);
-  if (copies > 1)
-    types = {pointer};
-  if (int64_t bytes = types.size() * 8; bytes > kMostParameterBytes)
-    return fail(plan.kernel, "expected at most " +
-                                 Twine(kMostParameterBytes / 8) +
-                                 " operands and results on a GPU, got " +
-                                 Twine(types.size()));
-  auto func = b.create<LLVM::LLVMFuncOp>(
-      name, LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
-                                        types));
-  func->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
-  SmallVector<Type> tensors(plan.kernel.getArgumentTypes());
-  llvm::append_range(tensors, plan.kernel.getResultTypes());
-  SmallVector<int64_t> bytes = llvm::map_to_vector(tensors, [](Type type) {
-    return isa<RankedTensorType>(type) ? getBytes(type) : int64_t(-1);
-  });
-  if (copies > 1) {
-    func->setAttr(kCopiesAttrName, b.getI64IntegerAttr(copies));
-    func->setAttr(kTableAttrName, b.getDenseI64ArrayAttr(bytes));
-    bytes = {copies * int64_t(tensors.size()) * 8};
-  }
-  for (auto [i, size] : llvm::enumerate(bytes))
-    if (size >= 0)
-      func.setArgAttr(i, LLVM::LLVMDialect::getDereferenceableAttrName(),
-                      b.getI64IntegerAttr(size));
-  func->setAttr(
-      NVVM::NVVMDialect::getReqntidAttrName(),
-      b.getDenseI32ArrayAttr({int32_t(layout.team * layout.teamsInBlock)}));
-  func->setAttr(kBlocksAttrName, b.getI64IntegerAttr(layout.blocks * copies));
-  func->setAttr(kGrainAttrName, b.getI64IntegerAttr(1));
-
-  entry = func.addEntryBlock(b);
-  b.setInsertionPointToStart(entry);
-  if (succeeded(emitEntry(func))) {
+LogicalResult GpuEmitter::emit(const Place &to) {
+  place = to;
+  b.setInsertionPointToEnd(place.start);
+  if (succeeded(emitEntry())) {
     int64_t teams = layout.blocks * layout.teamsInBlock;
     Value inRange;
     if (teams != plan.blocks)
@@ -126,22 +83,12 @@ FailureOr<LLVM::LLVMFuncOp> GpuEmitter::emit() {
                                 " bytes of shared memory for values that "
                                 "threads exchange, got " +
                                 Twine(sharedBytes));
-  if (failedOnce) {
-    func.erase();
-    if (shared)
-      shared.erase();
-    return failure();
-  }
-  if (shared)
-    shared.setGlobalTypeAttr(
-        TypeAttr::get(LLVM::LLVMArrayType::get(b.getI8Type(), sharedBytes)));
-  return func;
+  return success(!failedOnce);
 }
 
-Value GpuEmitter::getParameter(LLVM::LLVMFuncOp func, unsigned number,
-                               Type type) {
-  if (copies == 1)
-    return func.getArgument(number);
+Value GpuEmitter::getParameter(unsigned number, Type type) {
+  if (!place.table)
+    return place.function.getArgument(number);
   ElementType type64(b.getI64Type());
   Value word = b.load(
       b.address(table, number ? b.i64(number) : Value(), type64), type64, {});
@@ -152,26 +99,26 @@ Value GpuEmitter::getParameter(LLVM::LLVMFuncOp func, unsigned number,
       LLVM::LLVMPointerType::get(b.getContext(), kGlobalMemory), word);
 }
 
-LogicalResult GpuEmitter::emitEntry(LLVM::LLVMFuncOp func) {
+LogicalResult GpuEmitter::emitEntry() {
   auto wide = [&](Value value) -> Value {
     return b.create<arith::ExtUIOp>(b.getI64Type(), value);
   };
   Value thread = wide(b.create<NVVM::ThreadIdXOp>(b.getI32Type()));
-  Value blockIndex = wide(b.create<NVVM::BlockIdXOp>(b.getI32Type()));
+  Value blockIndex = place.block;
   auto divide = [&](Value value, int64_t by) -> Value {
     return by == 1 ? value : b.create<arith::DivUIOp>(value, b.i64(by));
   };
   auto rest = [&](Value value, int64_t by) -> Value {
     return b.create<arith::RemUIOp>(value, b.i64(by));
   };
-  if (copies > 1) {
-    int64_t row =
-        int64_t(plan.kernel.getNumArguments() + plan.kernel.getNumResults()) *
-        8;
-    table = b.address(func.getArgument(0),
-                      b.mulI(divide(blockIndex, layout.blocks), row),
-                      ElementType(b.getI8Type()));
-    blockIndex = rest(blockIndex, layout.blocks);
+  if (place.table) {
+    table = place.table;
+    if (place.copies > 1) {
+      int64_t row = int64_t(countParameters()) * 8;
+      table = b.address(table, b.mulI(divide(blockIndex, layout.blocks), row),
+                        ElementType(b.getI8Type()));
+      blockIndex = rest(blockIndex, layout.blocks);
+    }
   }
   lane = layout.team == 1           ? b.i64(0)
          : layout.teamsInBlock == 1 ? thread
@@ -184,7 +131,7 @@ LogicalResult GpuEmitter::emitEntry(LLVM::LLVMFuncOp func) {
 
   unsigned next = 0;
   for (BlockArgument argument : plan.kernel.getArguments()) {
-    Value parameter = getParameter(func, next++, argument.getType());
+    Value parameter = getParameter(next++, argument.getType());
     if (isa<RankedTensorType>(argument.getType()))
       base[argument] = parameter;
     else
@@ -193,7 +140,7 @@ LogicalResult GpuEmitter::emitEntry(LLVM::LLVMFuncOp func) {
   }
   Operation *terminator = plan.kernel.getBody().front().getTerminator();
   for (Value result : terminator->getOperands())
-    base[result] = getParameter(func, next++, result.getType());
+    base[result] = getParameter(next++, result.getType());
   for (auto [guest, result] : plan.host)
     base[guest] = base.lookup(result);
   emitConstants();
@@ -221,6 +168,8 @@ LogicalResult GpuEmitter::emitEntry(LLVM::LLVMFuncOp func) {
         size = llvm::divideCeil(home.count() / home.width, layout.team) *
                home.width;
       }
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(place.entry);
       Value memory = b.create<LLVM::AllocaOp>(
           LLVM::LLVMPointerType::get(b.getContext()), type.memory, b.i64(*size),
           /*alignment=*/16);
@@ -231,17 +180,9 @@ LogicalResult GpuEmitter::emitEntry(LLVM::LLVMFuncOp func) {
 
 Value GpuEmitter::shareBytes(int64_t bytes) {
   auto pointer = LLVM::LLVMPointerType::get(b.getContext(), kSharedMemory);
-  if (!shared) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(plan.kernel);
-    shared = b.create<LLVM::GlobalOp>(
-        LLVM::LLVMArrayType::get(b.getI8Type(), bytes), /*isConstant=*/false,
-        LLVM::Linkage::Internal, name + "_shared", Attribute(),
-        /*alignment=*/16, kSharedMemory);
-  }
   int64_t offset = sharedBytes;
   sharedBytes = llvm::alignTo(offset + bytes, 16);
-  Value all = b.create<LLVM::AddressOfOp>(pointer, shared.getSymName());
+  Value all = b.create<LLVM::AddressOfOp>(pointer, place.sharedName);
   return b.address(all, offset ? b.i64(offset) : Value(),
                    ElementType(b.getI8Type()));
 }

@@ -89,6 +89,13 @@ public:
     return &nests[plan.getHome(statement)] == &shared;
   }
 
+  int64_t threads() const { return team * teamsInBlock; }
+  /// Whether blocks may have any number of threads, without a change of the
+  /// numbers: each element is computed by one thread.
+  bool isFlexible() const;
+  /// Sets the threads of a block, a multiple of a warp. Only if flexible.
+  void setThreads(int64_t count);
+
   std::vector<SharedNest> nests; ///< in order of execution
   int64_t team = 1;              ///< threads
   int64_t teamsInBlock = 1;
@@ -120,28 +127,42 @@ Combiner getCombiner(const Statement &statement, unsigned result);
 
 class GpuEmitter : BodyEmitter {
 public:
-  /// `alignments` are those of the kernel's operands and results, in bytes. A
-  /// kernel of several copies takes their parameters in a table.
+  /// `alignments` are those of the kernel's operands and results, in bytes.
   GpuEmitter(const KernelPlan &plan, mlir::Location loc,
              mlir::OpBuilder &builder, GpuRows rows,
-             llvm::ArrayRef<int64_t> alignments, std::string name,
-             int64_t copies);
+             llvm::ArrayRef<int64_t> alignments);
 
-  /// Builds the function next to the kernel.
-  mlir::FailureOr<mlir::LLVM::LLVMFuncOp> emit();
+  /// Where a kernel's code stands in a function.
+  struct Place {
+    mlir::LLVM::LLVMFuncOp function;
+    mlir::Block *entry = nullptr; ///< of the function
+    mlir::Block *start = nullptr; ///< at whose end the code begins
+    mlir::Value block; ///< the number of the block among those of the copies
+    mlir::Value table; ///< the parameters of the copies; null: the function's
+    int64_t copies = 1;
+    std::string sharedName; ///< of the function's shared memory
+  };
+  /// Emits the code, which ends with the function's return.
+  mlir::LogicalResult emit(const Place &to);
+
+  GpuLayout &getLayout() { return layout; }
+  size_t countParameters() const {
+    return plan.kernel.getNumArguments() + plan.kernel.getNumResults();
+  }
+  /// The shared memory that the emitted code uses.
+  int64_t getSharedBytes() const { return sharedBytes; }
 
 private:
   struct NestState;
   using Carried = llvm::SmallVector<mlir::Value>;
 
   //===--------------------------------------------------------------------===//
-  // The function (GpuEmitter.cpp)
+  // The code of a kernel (GpuEmitter.cpp)
   //===--------------------------------------------------------------------===//
 
-  mlir::LogicalResult emitEntry(mlir::LLVM::LLVMFuncOp func);
+  mlir::LogicalResult emitEntry();
   /// Returns the parameter of this block's copy.
-  mlir::Value getParameter(mlir::LLVM::LLVMFuncOp func, unsigned number,
-                           mlir::Type type);
+  mlir::Value getParameter(unsigned number, mlir::Type type);
   void emitRow(mlir::Value index);
   void emitScalars(const SharedNest &nest, bool barrierInside);
   void barrier();
@@ -226,20 +247,31 @@ private:
   /// value uses.
   mlir::Value shareBytes(int64_t bytes);
 
-  const GpuLayout layout;
-  const std::string name;
-  const int64_t copies;
+  GpuLayout layout;
+  Place place;
   mlir::Value table; ///< address of the parameters of this block's copy
-  mlir::LLVM::GlobalOp shared; ///< the kernel's shared memory
   int64_t sharedBytes = 0;
   mlir::Value lane, warp; ///< of the team
   mlir::Value teamInBlock;
   mlir::Value laneOfWarp;
-  mlir::Block *entry = nullptr;
   /// The memory of values of which a thread uses only its own elements.
   llvm::DenseMap<mlir::Value, mlir::Value> owned;
   llvm::DenseMap<mlir::Value, mlir::Value> blockSums;
 };
+
+/// One kernel of a launch that may run several.
+struct GpuPart {
+  const KernelPlan *plan;
+  llvm::ArrayRef<int64_t> alignments; ///< as for a GpuEmitter
+  int64_t copies;
+};
+
+/// Builds a function, next to the first kernel, whose blocks run all copies of
+/// all parts. If there is more than one, its parameter is a table. Blocks have
+/// the threads of the largest part; smaller ones must be flexible.
+mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
+emitGpuFunction(mlir::OpBuilder &builder, llvm::StringRef name,
+                llvm::ArrayRef<GpuPart> parts, GpuRows rows);
 
 /// Expands a function of the math dialect that NVPTX has no instructions for.
 /// Returns null if the op can stay as it is or has no expansion.

@@ -222,6 +222,25 @@ void GpuLayout::findOwn() {
       teamsInBlock /= 2;
 }
 
+bool GpuLayout::isFlexible() const {
+  return llvm::all_of(plan.statements,
+                      [](const Statement &statement) {
+                        return statement.kind == StatementKind::Map;
+                      }) &&
+         llvm::all_of(plan.scratch,
+                      [&](Value value) { return own.contains(value); });
+}
+
+void GpuLayout::setThreads(int64_t count) {
+  assert(isFlexible() && count % kWarp == 0);
+  if (team > kWarp)
+    team = count;
+  else
+    teamsInBlock = count / team;
+  blocks = llvm::divideCeil(std::max<int64_t>(plan.blocks, 1), teamsInBlock);
+  placeBarriers();
+}
+
 GpuLayout::GpuLayout(const KernelPlan &plan, GpuRows rows,
                      ArrayRef<int64_t> list)
     : plan(plan) {

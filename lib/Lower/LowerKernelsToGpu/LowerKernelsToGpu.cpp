@@ -88,6 +88,17 @@ struct LowerKernelsToGpu
     : heddle::impl::LowerKernelsToGpuPassBase<LowerKernelsToGpu> {
   using LowerKernelsToGpuPassBase::LowerKernelsToGpuPassBase;
 
+  /// A kernel function, and what its lowering needs.
+  struct Kernel {
+    func::FuncOp function;
+    std::unique_ptr<KernelPlan> plan;
+    SmallVector<int64_t> alignments;
+    int64_t threads = 0; ///< of a block
+    bool isFlexible = false;
+  };
+  using Kernels = std::map<std::string, Kernel>;
+  using Parts = std::vector<std::pair<std::string, int64_t>>;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     std::optional<GpuRows> shape = parseRows(rows);
@@ -96,72 +107,142 @@ struct LowerKernelsToGpu
                          << rows << "'";
       return signalPassFailure();
     }
-    llvm::StringMap<SmallVector<int64_t>> alignments = getAlignments(module);
-    llvm::StringMap<Copies> copies;
-    if (failed(nameBatches(module, copies)))
+    Kernels kernels;
+    if (failed(planKernels(module, *shape, kernels)))
       return signalPassFailure();
-    SmallVector<func::FuncOp> kernels;
-    for (auto func : module.getOps<func::FuncOp>())
-      if (func->hasAttr(kKernelAttrName))
-        kernels.push_back(func);
-    for (func::FuncOp kernel : kernels) {
-      SmallVector<int64_t> &known = alignments[kernel.getName()];
-      known.resize(kernel.getNumArguments() + kernel.getNumResults(),
-                   kAlignment);
-      if (failed(lower(kernel, *shape, known, copies[kernel.getName()])))
-        return signalPassFailure();
-    }
-  }
-
-  /// The numbers of copies in which a kernel is launched.
-  using Copies = std::set<int64_t>;
-
-  /// Names the kernel that each launch needs: one for each number of copies.
-  LogicalResult nameBatches(ModuleOp module, llvm::StringMap<Copies> &copies) {
+    // By the kernels and copies of a launch: the function that runs them.
+    std::map<std::vector<std::pair<std::string, int64_t>>, std::string>
+        functions;
     std::vector<Batch> batches;
     module.walk([&](rt::LaunchOp launch) {
       Batch batch = getBatch(launch);
       if (batch.front() == launch)
         batches.push_back(std::move(batch));
     });
+    int64_t nextBatch = 0;
+    std::set<std::string> launched;
     for (Batch &batch : batches) {
-      int64_t count = batch.size();
-      copies[batch.front().getKernel()].insert(count);
-      if (count == 1)
-        continue;
       if (failed(verifyBatch(batch)))
+        return signalPassFailure();
+      for (Batch &group : split(batch, kernels)) {
+        std::vector<std::pair<std::string, int64_t>> parts;
+        for (rt::LaunchOp launch : group) {
+          if (parts.empty() || parts.back().first != launch.getKernel())
+            parts.push_back({launch.getKernel().str(), 0});
+          ++parts.back().second;
+          launched.insert(launch.getKernel().str());
+        }
+        auto [function, isNew] = functions.try_emplace(parts);
+        if (isNew && failed(lower(parts, kernels, *shape, functions.size() - 1,
+                                  function->second)))
+          return signalPassFailure();
+        for (rt::LaunchOp launch : group) {
+          launch.setKernel(function->second);
+          if (group.size() > 1)
+            launch->setAttr(
+                kBatchAttrName,
+                IntegerAttr::get(IntegerType::get(&getContext(), 64),
+                                 nextBatch));
+          else
+            launch->removeAttr(kBatchAttrName);
+        }
+        ++nextBatch;
+      }
+    }
+    for (auto &[name, kernel] : kernels) {
+      // A kernel that no program launches is lowered, too: tests call it.
+      std::string same;
+      if (!launched.count(name) &&
+          failed(lower({{name, 1}}, kernels, *shape, 0, same)))
+        return signalPassFailure();
+    }
+    for (auto &[name, kernel] : kernels)
+      kernel.function.erase();
+  }
+
+private:
+  LogicalResult planKernels(ModuleOp module, GpuRows shape, Kernels &kernels) {
+    llvm::StringMap<SmallVector<int64_t>> alignments = getAlignments(module);
+    for (auto func : module.getOps<func::FuncOp>()) {
+      if (!func->hasAttr(kKernelAttrName))
+        continue;
+      FailureOr<KernelPlan> plan = KernelPlan::create(func);
+      if (failed(plan))
         return failure();
-      std::string name = nameOf(batch.front().getKernel(), count);
-      for (rt::LaunchOp launch : batch)
-        launch.setKernel(name);
+      Kernel &kernel = kernels[func.getName().str()];
+      kernel.function = func;
+      kernel.plan = std::make_unique<KernelPlan>(std::move(*plan));
+      kernel.alignments = alignments[func.getName()];
+      kernel.alignments.resize(func.getNumArguments() + func.getNumResults(),
+                               kAlignment);
+      GpuLayout layout(*kernel.plan, shape, kernel.alignments);
+      kernel.threads = layout.threads();
+      kernel.isFlexible = layout.isFlexible();
     }
     return success();
   }
 
-  static std::string nameOf(StringRef kernel, int64_t copies) {
-    return copies == 1 ? kernel.str() : (kernel + "_x" + Twine(copies)).str();
+  /// Splits a batch into launches whose blocks have the same threads, in the
+  /// order of their kernels, and lets the launches of each follow each other.
+  static std::vector<Batch> split(const Batch &batch, Kernels &kernels) {
+    std::map<int64_t, Batch> byThreads;
+    Batch flexible;
+    for (rt::LaunchOp launch : batch) {
+      const Kernel &kernel = kernels[launch.getKernel().str()];
+      (kernel.isFlexible ? flexible : byThreads[kernel.threads])
+          .push_back(launch);
+    }
+    std::vector<Batch> groups;
+    for (auto &[threads, group] : byThreads)
+      groups.push_back(std::move(group));
+    if (!flexible.empty())
+      groups.push_back(std::move(flexible));
+    Operation *last = batch.back();
+    for (Batch &group : groups) {
+      std::map<StringRef, Batch> byKernel;
+      for (rt::LaunchOp launch : group)
+        byKernel[launch.getKernel()].push_back(launch);
+      group.clear();
+      for (auto &[kernel, launches] : byKernel)
+        llvm::append_range(group, launches);
+      for (rt::LaunchOp launch : group) {
+        if (launch.getOperation() != last)
+          launch->moveAfter(last);
+        last = launch;
+      }
+    }
+    return groups;
   }
 
-  LogicalResult lower(func::FuncOp kernel, GpuRows shape,
-                      ArrayRef<int64_t> alignments, const Copies &copies) {
-    FailureOr<KernelPlan> plan = KernelPlan::create(kernel);
-    if (failed(plan))
+  /// Builds the function of some kernels and sets its name.
+  LogicalResult lower(const Parts &parts, Kernels &kernels, GpuRows shape,
+                      size_t number, std::string &name) {
+    int64_t launches = 0;
+    SmallVector<GpuPart> list;
+    int64_t flops = 0, bytes = 0;
+    for (auto &[kernel, copies] : parts) {
+      const Kernel &known = kernels[kernel];
+      list.push_back({known.plan.get(), known.alignments, copies});
+      launches += copies;
+      auto work = cast<rt::WorkAttr>(getWork(known.function));
+      flops += work.getFlops() * copies;
+      bytes += work.getBytes() * copies;
+    }
+    func::FuncOp first = kernels[parts.front().first].function;
+    name = first.getName().str();
+    if (launches > 1)
+      name += "_x" + std::to_string(launches);
+    if (parts.size() > 1)
+      name += "_mix" + std::to_string(number);
+    // The function of a single kernel takes its name over.
+    OpBuilder builder(first);
+    FailureOr<LLVM::LLVMFuncOp> function =
+        emitGpuFunction(builder, name, list, shape);
+    if (failed(function))
       return failure();
-    OpBuilder builder(kernel);
-    for (int64_t count : copies.empty() ? Copies{1} : copies) {
-      builder.setInsertionPoint(kernel);
-      FailureOr<LLVM::LLVMFuncOp> func =
-          GpuEmitter(*plan, kernel.getLoc(), builder, shape, alignments,
-                     nameOf(kernel.getName(), count), count)
-              .emit();
-      if (failed(func))
-        return failure();
-      (*func)->setAttr(rt::kWorkAttrName, getWork(kernel));
-      if (failed(lowerScalars(*func)))
-        return failure();
-    }
-    kernel.erase();
-    return success();
+    (*function)->setAttr(rt::kWorkAttrName,
+                         rt::WorkAttr::get(&getContext(), flops, bytes));
+    return lowerScalars(*function);
   }
 };
 

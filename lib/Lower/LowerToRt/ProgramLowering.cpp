@@ -142,7 +142,10 @@ void ProgramLowering::copy(rt::BufferAttr from, rt::BufferAttr to,
                              kComputeStream, serves);
 }
 
-LogicalResult ProgramLowering::lowerContract(ContractOp op) {
+template <typename Op>
+LogicalResult
+ProgramLowering::lowerContract(Op op, std::optional<ProductEpilogue> epilogue,
+                               Value extra) {
   Type element = op.getLhs().getType().getElementType();
   if (!element.isF32() && !element.isBF16() && !element.isF16())
     return op.emitOpError() << "cannot be compiled: expected operands of f32, "
@@ -150,9 +153,22 @@ LogicalResult ProgramLowering::lowerContract(ContractOp op) {
                             << element;
   std::string why;
   std::optional<ArrayRef<int64_t>> along = op.getBiasAlong();
-  std::optional<ProductLayout> layout =
-      getProductLayout(op.getContraction(), op.getLhs().getType(),
-                       op.getRhs().getType(), op.getType(), along, why);
+  std::optional<ProductLayout> layout;
+  if (epilogue == ProductEpilogue::LhsSums ||
+      epilogue == ProductEpilogue::RhsSums) {
+    if (std::optional<SumsLayout> sums =
+            getSumsLayout(op.getContraction(), op.getLhs().getType(),
+                          op.getRhs().getType(), op.getResult().getType(),
+                          epilogue == ProductEpilogue::LhsSums, why)) {
+      layout = sums->product;
+      epilogue =
+          sums->ofA ? ProductEpilogue::LhsSums : ProductEpilogue::RhsSums;
+    }
+  } else {
+    layout = getProductLayout(op.getContraction(), op.getLhs().getType(),
+                              op.getRhs().getType(), op.getResult().getType(),
+                              along, why);
+  }
   if (!layout)
     return op.emitOpError() << "cannot be a matrix product: " << why;
   rt::BufferAttr c = place(op.getResult());
@@ -165,6 +181,9 @@ LogicalResult ProgramLowering::lowerContract(ContractOp op) {
   Value a = op.getLhs(), b = op.getRhs();
   if (layout->swapped)
     std::swap(a, b);
+  ProductEpilogueAttr epilogueAttr;
+  if (epilogue)
+    epilogueAttr = ProductEpilogueAttr::get(builder.getContext(), *epilogue);
   builder.create<rt::MatmulOp>(
       loc, place(a), place(b), c,
       op.getBias() ? place(op.getBias()) : rt::BufferAttr(),
@@ -175,7 +194,9 @@ LogicalResult ProgramLowering::lowerContract(ContractOp op) {
       builder.getDenseI64ArrayAttr(layout->bStrides),
       builder.getI64IntegerAttr(layout->cRowStride),
       op.getAccumulate() ? builder.getUnitAttr() : UnitAttr(),
-      builder.getArrayAttr(loops), stream(kComputeStream), servesOf(op));
+      builder.getArrayAttr(loops), epilogueAttr,
+      extra ? place(extra) : rt::BufferAttr(), stream(kComputeStream),
+      servesOf(op));
   return success();
 }
 
@@ -296,6 +317,10 @@ LogicalResult ProgramLowering::lower(Operation *op) {
         return success();
       })
       .Case<ContractOp>([&](ContractOp c) { return lowerContract(c); })
+      .Case<FusedContractOp>([&](FusedContractOp c) {
+        return lowerContract(c, c.getEpilogue(),
+                             c.getExtra() ? c.getExtra() : c.getInput());
+      })
       .Case<heddle::AttentionOp>([&](heddle::AttentionOp a) {
         builder.create<rt::AttentionOp>(
             loc, place(a.getQuery()), place(a.getKey()), place(a.getValue()),

@@ -45,7 +45,10 @@ private:
 
   mlir::LogicalResult lowerOps();
   mlir::LogicalResult lower(mlir::Operation *op);
-  mlir::LogicalResult lowerContract(ContractOp op);
+  template <typename Op>
+  mlir::LogicalResult
+  lowerContract(Op op, std::optional<ProductEpilogue> epilogue = std::nullopt,
+                mlir::Value extra = nullptr);
   mlir::LogicalResult lowerCall(mlir::func::CallOp op);
   mlir::LogicalResult lowerLoop(WhileOp loop);
   mlir::LogicalResult lowerCallee(WhileOp loop, mlir::FlatSymbolRefAttr callee,

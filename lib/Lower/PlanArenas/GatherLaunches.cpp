@@ -2,6 +2,7 @@
 
 #include "GatherLaunches.h"
 #include "../Batches/Batches.h"
+#include "../KernelPlan/KernelTarget.h"
 #include "ProgramBuffers.h"
 #include "dialects/Heddle/Heddle.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,6 +27,7 @@ public:
     for (auto load : block.getOps<LoadOp>())
       loaded += getBytes(load.getResult());
     budget = loaded / 4;
+    laterBudget = loaded / 32;
   }
 
   void run();
@@ -33,15 +35,25 @@ public:
 private:
   using Batch = SmallVector<func::CallOp>;
   bool join(Batch &batch, func::CallOp call);
+  bool defer(Batch &batch, func::CallOp call);
+  void gatherCopies();
+  void gatherNear();
+  bool canMoveTo(func::CallOp call, Operation *place,
+                 llvm::SetVector<Operation *> &moved);
   bool collectMoved(Value value, Operation *place,
                     llvm::SetVector<Operation *> &moved);
   bool isStoredBetween(Operation *place, LoadOp load);
-  void mark(Batch &batch);
+  bool isBefore(Operation *op, Operation *user) {
+    Operation *ancestor = block.findAncestorOpInBlock(*user);
+    return ancestor && op->isBeforeInBlock(ancestor);
+  }
 
   Block &block;
   Builder builder;
-  int64_t budget; ///< bytes of values that may yet live longer
-  int64_t next = 0;
+  int64_t budget;      ///< bytes of results that may yet be computed earlier
+  int64_t laterBudget; ///< bytes of operands that may yet be kept for later
+  llvm::DenseSet<Value> keptForLater;
+  std::vector<Batch> batches;
 };
 
 } // namespace
@@ -97,27 +109,131 @@ bool Gatherer::join(Batch &batch, func::CallOp call) {
   return true;
 }
 
-void Gatherer::mark(Batch &batch) {
-  if (batch.size() > 1) {
+/// Moves the calls of the batch in front of the call if all readers of their
+/// results come later. The second stages of sums over rows do: their partial
+/// sums are small, and the update alone reads the sums.
+bool Gatherer::defer(Batch &batch, func::CallOp call) {
+  int64_t kept = 0;
+  llvm::DenseSet<Value> operands;
+  for (func::CallOp early : batch) {
+    for (Operation *user : early->getUsers())
+      if (!isBefore(call, user))
+        return false;
+    for (Value operand : early.getOperands()) {
+      // Arguments live as long as the program.
+      if (!isa<RankedTensorType>(operand.getType()) || !operand.getDefiningOp())
+        continue;
+      if (auto load = operand.getDefiningOp<LoadOp>()) {
+        for (auto store : block.getOps<StoreOp>())
+          if (store.getVariableAttr() == load.getVariableAttr() &&
+              load->isBeforeInBlock(store) && store->isBeforeInBlock(call))
+            return false;
+        continue;
+      }
+      bool isReadLater = llvm::any_of(operand.getUsers(), [&](Operation *user) {
+        return isBefore(call, user);
+      });
+      if (!isReadLater && !keptForLater.contains(operand) &&
+          operands.insert(operand).second)
+        kept += getBytes(operand);
+    }
+  }
+  if (kept > laterBudget)
+    return false;
+  laterBudget -= kept;
+  keptForLater.insert(operands.begin(), operands.end());
+  for (func::CallOp early : batch)
+    early->moveBefore(call);
+  batch.push_back(call);
+  return true;
+}
+
+void Gatherer::gatherCopies() {
+  llvm::MapVector<StringAttr, Batch> open; // by kernel
+  SmallVector<func::CallOp> calls(block.getOps<func::CallOp>());
+  for (func::CallOp call : calls) {
+    Batch &batch = open[call.getCalleeAttr().getAttr()];
+    if (!batch.empty() && (join(batch, call) || defer(batch, call)))
+      continue;
+    if (!batch.empty())
+      batches.push_back(std::move(batch));
+    batch = {call};
+  }
+  for (auto &[kernel, batch] : open)
+    batches.push_back(std::move(batch));
+}
+
+/// Returns whether the call can move in front of `place`. It cannot if it
+/// updates a variable in place whose old value is read later.
+bool Gatherer::canMoveTo(func::CallOp call, Operation *place,
+                         llvm::SetVector<Operation *> &moved) {
+  llvm::DenseSet<Attribute> stored;
+  for (Operation *user : call->getUsers())
+    if (auto store = dyn_cast<StoreOp>(user))
+      stored.insert(store.getVariableAttr());
+  for (Value operand : call.getOperands()) {
+    if (!collectMoved(operand, place, moved))
+      return false;
+    auto load = operand.getDefiningOp<LoadOp>();
+    if (!load || !stored.contains(load.getVariableAttr()))
+      continue;
+    for (Operation *user : load->getUsers())
+      if (user != call && !isBefore(user, place))
+        return false;
+  }
+  return true;
+}
+
+/// Brings batches of different kernels together whose places are at most a
+/// layer apart, so that values live hardly longer.
+void Gatherer::gatherNear() {
+  int64_t near = lower::KernelTarget::gpu().near;
+  DenseMap<Operation *, int64_t> positions;
+  for (Operation &op : block)
+    positions[&op] = int64_t(positions.size());
+  auto positionOf = [&](const Batch &batch) {
+    return positions.lookup(batch.front());
+  };
+  llvm::sort(batches, [&](const Batch &a, const Batch &b) {
+    return positionOf(a) < positionOf(b);
+  });
+  std::vector<Batch> merged;
+  for (Batch &batch : batches) {
+    bool isJoined = false;
+    for (Batch &early : merged) {
+      if (positionOf(batch) - positionOf(early) > near)
+        continue;
+      llvm::SetVector<Operation *> moved;
+      if (!llvm::all_of(batch, [&](func::CallOp call) {
+            return canMoveTo(call, early.front(), moved);
+          }))
+        continue;
+      for (Operation *op : moved)
+        op->moveBefore(early.front());
+      for (func::CallOp call : batch) {
+        call->moveAfter(early.back());
+        early.push_back(call);
+      }
+      isJoined = true;
+      break;
+    }
+    if (!isJoined)
+      merged.push_back(std::move(batch));
+  }
+  batches = std::move(merged);
+}
+
+void Gatherer::run() {
+  gatherCopies();
+  gatherNear();
+  int64_t next = 0;
+  for (Batch &batch : batches) {
+    if (batch.size() == 1)
+      continue;
     for (func::CallOp call : batch)
       call->setAttr(kBatchAttrName, builder.getI64IntegerAttr(next));
     ++next;
   }
-  batch.clear();
-}
-
-void Gatherer::run() {
-  llvm::MapVector<StringAttr, Batch> batches; // by kernel
-  SmallVector<func::CallOp> calls(block.getOps<func::CallOp>());
-  for (func::CallOp call : calls) {
-    Batch &batch = batches[call.getCalleeAttr().getAttr()];
-    if (!batch.empty() && join(batch, call))
-      continue;
-    mark(batch);
-    batch.push_back(call);
-  }
-  for (auto &[kernel, batch] : batches)
-    mark(batch);
 }
 
 void heddle::gatherLaunches(func::FuncOp program) { Gatherer(program).run(); }

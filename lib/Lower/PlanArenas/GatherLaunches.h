@@ -7,10 +7,15 @@
 
 namespace heddle {
 
-/// Moves calls of the same kernel to the first of them, with the loads and
-/// views that they read, as far as their operands are known there, and marks
-/// them as batches. Values that live longer then take at most a quarter of the
-/// bytes that the program loads from variables.
+/// Moves independent calls of kernels together and marks them as batches.
+///
+/// 1. Calls of one kernel move to the first of them, with the loads and views
+///    that they read, if their operands are known there; else to the last one,
+///    if nothing in between reads their results. Results that live longer take
+///    at most a quarter of the bytes that the program loads from variables, and
+///    operands that are kept for later at most 1/32.
+/// 2. Calls of different kernels, at most a layer apart, move to the first of
+///    them if their operands are known there.
 void gatherLaunches(mlir::func::FuncOp program);
 
 } // namespace heddle

@@ -31,6 +31,11 @@ static SmallVector<int64_t> getInplaceOperands(OpResult result,
       return {contract.getAccumulateMutable().begin()->getOperandNumber()};
     return {};
   }
+  if (auto contract = dyn_cast<FusedContractOp>(op)) {
+    if (contract.getAccumulate() && result.getResultNumber() == 0)
+      return {contract.getAccumulateMutable().begin()->getOperandNumber()};
+    return {};
+  }
   if (auto loop = dyn_cast<WhileOp>(op)) {
     // The carried values start in the buffers of the loop's operands.
     int64_t carried =
@@ -305,8 +310,10 @@ void Placer::placeInPlace() {
         if (sharing.getBytes(read) != sharing.getBytes(written))
           continue;
         // Taking a part of a larger buffer would keep the whole buffer alive.
+        // Padding is little more.
         int group = sharing.getGroup(read);
-        if (sharing.getBytesOfGroup(group) > sharing.getBytes(written) &&
+        int64_t bytes = sharing.getBytes(written);
+        if (sharing.getBytesOfGroup(group) > bytes + bytes / 16 &&
             sharing.getMemory(group) < 0 &&
             sharing.getLife(group).second < sharing.getLast(written))
           continue;

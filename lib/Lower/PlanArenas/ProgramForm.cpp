@@ -58,11 +58,11 @@ bool heddle::isZeroPart(OpOperand &use) {
 
 /// Returns whether a program can run the op. Index arithmetic counts, too.
 static bool isProgramOp(Operation *op) {
-  if (isJoin(op) ||
-      isa<ContractOp, heddle::AttentionOp, heddle::AttentionGradOp,
-          heddle::EmbeddingGradOp, heddle::RotaryTableOp, LoadOp, StoreOp,
-          UnstackOp, BarrierOp, WhileOp, func::CallOp, func::ReturnOp,
-          tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+  if (isJoin(op) || isa<ContractOp, FusedContractOp, heddle::AttentionOp,
+                        heddle::AttentionGradOp, heddle::EmbeddingGradOp,
+                        heddle::RotaryTableOp, LoadOp, StoreOp, UnstackOp,
+                        BarrierOp, WhileOp, func::CallOp, func::ReturnOp,
+                        tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
     return true;
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
     return !slice.getSourceType().hasStaticShape() ||

@@ -191,3 +191,48 @@ heddle::getProductLayout(ContractionAttr contraction, RankedTensorType lhs,
   layout->swapped = swapped;
   return layout;
 }
+
+std::optional<SumsLayout> heddle::getSumsLayout(ContractionAttr contraction,
+                                                RankedTensorType lhs,
+                                                RankedTensorType rhs,
+                                                RankedTensorType result,
+                                                bool ofLhs, std::string &why) {
+  StringRef letters =
+      (ofLhs ? contraction.getLhs() : contraction.getRhs()).getValue();
+  SmallVector<int64_t> along;
+  int64_t elements = 1;
+  for (char letter : letters)
+    if (size_t dim = contraction.getResult().getValue().find(letter);
+        dim != StringRef::npos) {
+      along.push_back(int64_t(dim));
+      elements *= result.getDimSize(dim);
+    }
+  std::optional<ProductLayout> layout =
+      getProductLayout(contraction, lhs, rhs, result, std::nullopt, why);
+  if (!layout)
+    return std::nullopt;
+  // A is rhs if the two are swapped.
+  if (ofLhs != layout->swapped) {
+    if (layout->loops.empty() && layout->m == elements)
+      return SumsLayout{*layout, /*ofA=*/true};
+    why = "the sums of the product's rows are those of several products";
+    return std::nullopt;
+  }
+  why = "the sums do not have the order of the result's columns";
+  if (!llvm::is_sorted(along))
+    return std::nullopt;
+  layout = getProductLayout(contraction, lhs, rhs, result, along, why);
+  if (!layout || ofLhs != layout->swapped)
+    return std::nullopt;
+  int64_t covered = layout->n;
+  for (const ProductLayout::Loop &loop : layout->loops) {
+    if (loop.c == 0 || loop.bias == 0) {
+      why = "several products add to the same result";
+      return std::nullopt;
+    }
+    covered *= loop.extent;
+  }
+  if (covered != elements)
+    return std::nullopt;
+  return SumsLayout{*layout, /*ofA=*/false};
+}

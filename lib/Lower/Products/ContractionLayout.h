@@ -39,6 +39,22 @@ getProductLayout(ContractionAttr contraction, mlir::RankedTensorType lhs,
                  std::optional<llvm::ArrayRef<int64_t>> biasAlong,
                  std::string &why);
 
+/// The layout of a product with the sums of an operand, and which one they are
+/// of: A's rows or B's columns.
+struct SumsLayout {
+  ProductLayout product;
+  bool ofA;
+};
+
+/// Finds the layout of a product that also sums lhs or rhs over the letters
+/// that the result lacks. Sums of B move on with the loops as a bias would.
+/// Those of A are only of one product.
+std::optional<SumsLayout> getSumsLayout(ContractionAttr contraction,
+                                        mlir::RankedTensorType lhs,
+                                        mlir::RankedTensorType rhs,
+                                        mlir::RankedTensorType result,
+                                        bool ofLhs, std::string &why);
+
 } // namespace heddle
 
 #endif // HEDDLE_LIB_LOWER_PRODUCTS_CONTRACTIONLAYOUT_H

@@ -290,8 +290,8 @@ static void writeGpuCode(json::OStream &out, ModuleOp module) {
             shared
                 ? cast<LLVM::LLVMArrayType>(shared.getType()).getNumElements()
                 : 0);
-        if (auto copies = kernel->getAttrOfType<IntegerAttr>(kCopiesAttrName))
-          out.attribute("copies", copies.getInt());
+        if (kernel->hasAttr(kTableAttrName))
+          out.attribute("table", true);
         out.attributeArray("parameters", [&] {
           for (int64_t bytes : getParameterBytes(kernel))
             if (bytes >= 0)

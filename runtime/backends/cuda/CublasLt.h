@@ -29,7 +29,10 @@ inline constexpr int kCompute32F = 68, kComputeTF32 = 77;
 /// cublasOperation_t.
 inline constexpr int kNormal = 0, kTransposed = 1;
 /// cublasLtEpilogue_t.
-inline constexpr uint32_t kEpilogueDefault = 1, kEpilogueBias = 4;
+inline constexpr uint32_t kEpilogueDefault = 1, kEpilogueBias = 4,
+                          kEpilogueGeluAux = 160, kEpilogueGeluAuxBias = 164,
+                          kEpilogueDGelu = 192, kEpilogueBGradA = 256,
+                          kEpilogueBGradB = 512;
 /// cublasLtReductionScheme_t: parts of a sum are kept in f32 and added in a
 /// step of their own. The other schemes round them to the type of C.
 inline constexpr uint32_t kFloatSums = 2;
@@ -40,6 +43,8 @@ enum MatmulDescAttribute : int {
   kEpilogue = 7,
   kBiasPointer = 8,
   kBiasBatchStride = 10,
+  kAuxPointer = 11,
+  kAuxLeading = 12,
   kBiasType = 26
 };
 enum LayoutAttribute : int { kBatchCount = 5, kBatchStride = 6 };

@@ -220,15 +220,14 @@ Status CudaDevice::launchKernel(int32_t stream, int32_t kernel,
                    kernel);
   const LoadedKernel &loaded = (*kernels)[size_t(kernel)];
   const KernelInfo &info = *loaded.info;
-  size_t ofCopy = info.parameters.size();
-  if (parameters.size() != ofCopy * size_t(info.copies))
+  if (parameters.size() != info.parameters.size())
     return errorOf("kernel ", info.symbol, ": expected ",
-                   ofCopy * size_t(info.copies), " parameters, got ",
+                   info.parameters.size(), " parameters, got ",
                    parameters.size());
   std::vector<uint64_t> words(parameters.begin(), parameters.end());
   std::vector<void *> pointers;
   for (size_t i = 0; i < words.size(); ++i) {
-    const KernelInfo::Parameter &parameter = info.parameters[i % ofCopy];
+    const KernelInfo::Parameter &parameter = info.parameters[i];
     if (parameter.isBuffer) {
       Expected<const void *> address = onDevice(
           reinterpret_cast<const void *>(words[i]), size_t(parameter.bytes));
@@ -238,7 +237,7 @@ Status CudaDevice::launchKernel(int32_t stream, int32_t kernel,
     pointers.push_back(&words[i]);
   }
   uint64_t table = 0;
-  if (info.copies > 1) {
+  if (info.isTable) {
     // Each run of a table of entry points passes the same addresses, so the
     // first run uploads them.
     Expected<const void *> address =
@@ -259,7 +258,16 @@ Status CudaDevice::matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
                           const void *a, const void *b, void *c,
                           const void *bias) {
   HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
-  return products.run(stream, desc, a, b, c, bias);
+  return products.run(stream, desc, {a, b, c, bias});
+}
+
+Status CudaDevice::fusedMatmul(int32_t stream,
+                               const heddle_rt_matmul_desc &desc,
+                               heddle_rt_epilogue epilogue, const void *a,
+                               const void *b, void *c, const void *bias,
+                               void *extra) {
+  HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
+  return products.run(stream, desc, {a, b, c, bias, extra, epilogue});
 }
 
 Status CudaDevice::recordEvent(int32_t stream, int32_t event) {

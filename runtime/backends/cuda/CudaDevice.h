@@ -49,6 +49,9 @@ public:
   Status matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
                 const void *a, const void *b, void *c,
                 const void *bias) override;
+  Status fusedMatmul(int32_t stream, const heddle_rt_matmul_desc &desc,
+                     heddle_rt_epilogue epilogue, const void *a, const void *b,
+                     void *c, const void *bias, void *extra) override;
   Status attention(int32_t stream, const heddle_rt_attention_desc &desc,
                    const heddle_rt_attention_offsets &offsets,
                    const int64_t *step, const void *mask, const void *q,

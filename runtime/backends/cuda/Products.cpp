@@ -77,6 +77,64 @@ static Expected<Operand> transposeOf(int64_t rows, int64_t columns,
                  rowStride, " and ", columnStride);
 }
 
+ProductLibrary::Kind ProductLibrary::kindOf(const Operands &operands) {
+  if (!operands.epilogue)
+    return Kind::Plain;
+  switch (*operands.epilogue) {
+  case HEDDLE_RT_EPILOGUE_GELU:
+    return operands.bias ? Kind::GeluOfBias : Kind::Gelu;
+  case HEDDLE_RT_EPILOGUE_GELU_GRAD:
+    return Kind::GeluGrad;
+  case HEDDLE_RT_EPILOGUE_A_SUMS:
+    return Kind::ASums;
+  case HEDDLE_RT_EPILOGUE_B_SUMS:
+    return Kind::BSums;
+  }
+  return Kind::Plain;
+}
+
+/// cuBLASLt's A is our B, so the sums change places.
+uint32_t ProductLibrary::epilogueOf(Kind kind) {
+  switch (kind) {
+  case Kind::Plain:
+  case Kind::Sum:
+    return blas::kEpilogueDefault;
+  case Kind::Bias:
+    return blas::kEpilogueBias;
+  case Kind::Gelu:
+    return blas::kEpilogueGeluAux;
+  case Kind::GeluOfBias:
+    return blas::kEpilogueGeluAuxBias;
+  case Kind::GeluGrad:
+    return blas::kEpilogueDGelu;
+  case Kind::ASums:
+    return blas::kEpilogueBGradB;
+  case Kind::BSums:
+    return blas::kEpilogueBGradA;
+  }
+  return blas::kEpilogueDefault;
+}
+
+bool ProductLibrary::usesAux(Kind kind) {
+  return kind == Kind::Gelu || kind == Kind::GeluOfBias ||
+         kind == Kind::GeluGrad;
+}
+
+Status ProductLibrary::setPointers(const Prepared &product, const Call &call) {
+  const CublasLt &f = library->functions;
+  auto set = [&](int attribute, const void *pointer) {
+    return CublasLt::check(
+        f.descSet(product.operation, attribute, &pointer, sizeof pointer),
+        "cublasLtMatmulDescSetAttribute");
+  };
+  bool writesSums = call.kind == Kind::ASums || call.kind == Kind::BSums;
+  if (const void *bias = writesSums ? call.extra : call.bias)
+    HEDDLE_RT_RETURN_IF_ERROR(set(blas::kBiasPointer, bias));
+  if (usesAux(call.kind))
+    HEDDLE_RT_RETURN_IF_ERROR(set(blas::kAuxPointer, call.extra));
+  return Status::success();
+}
+
 Status ProductLibrary::describe(const heddle_rt_matmul_desc &desc,
                                 Prepared &product) {
   const CublasLt &f = library->functions;
@@ -105,8 +163,12 @@ Status ProductLibrary::describe(const heddle_rt_matmul_desc &desc,
   };
   HEDDLE_RT_RETURN_IF_ERROR(set(blas::kTransA, int32_t(left->operation)));
   HEDDLE_RT_RETURN_IF_ERROR(set(blas::kTransB, int32_t(right->operation)));
-  if (product.kind == Kind::Bias)
-    HEDDLE_RT_RETURN_IF_ERROR(set(blas::kEpilogue, blas::kEpilogueBias));
+  if (uint32_t epilogue = epilogueOf(product.kind);
+      epilogue != blas::kEpilogueDefault)
+    HEDDLE_RT_RETURN_IF_ERROR(set(blas::kEpilogue, epilogue));
+  if (usesAux(product.kind))
+    HEDDLE_RT_RETURN_IF_ERROR(
+        set(blas::kAuxLeading, int64_t(std::max(desc.c_row_stride, desc.n))));
   auto layout = [&](blas::Layout &to, int type, const Operand &matrix,
                     int64_t stride) -> Status {
     HEDDLE_RT_RETURN_IF_ERROR(CublasLt::check(
@@ -150,13 +212,12 @@ Status ProductLibrary::choose(const Key &key, Prepared &product) {
           f.preferenceSet(preference, attribute, &value, sizeof value),
           "cublasLtMatmulPreferenceSetAttribute");
   };
-  auto [desc, a, b, c, kind] = key;
   set(blas::kMaxWorkspace, uint64_t(kWorkspaceBytes));
   set(blas::kSchemeMask, blas::kFloatSums);
-  set(blas::kAlignmentA, b); // cuBLASLt's A is our B
-  set(blas::kAlignmentB, a);
-  set(blas::kAlignmentC, c);
-  set(blas::kAlignmentD, c);
+  set(blas::kAlignmentA, key.b); // cuBLASLt's A is our B
+  set(blas::kAlignmentB, key.a);
+  set(blas::kAlignmentC, key.c);
+  set(blas::kAlignmentD, key.c);
   blas::HeuristicResult found{};
   int count = 0;
   if (status.ok())
@@ -174,7 +235,8 @@ Status ProductLibrary::choose(const Key &key, Prepared &product) {
 }
 
 /// Returns the loop that becomes cuBLASLt's batch: the innermost one whose
-/// iterations write different matrices and add the same bias. -1: none.
+/// iterations write different matrices and add the same bias, without an
+/// epilogue. -1: none.
 static int findBatchLoop(const heddle_rt_matmul_desc &desc) {
   for (int loop = desc.num_loops - 1; loop >= 0; --loop)
     if (desc.loops[loop].extent > 1 && desc.loops[loop].c_stride != 0 &&
@@ -184,15 +246,25 @@ static int findBatchLoop(const heddle_rt_matmul_desc &desc) {
 }
 
 Expected<const ProductLibrary::Prepared *>
-ProductLibrary::prepare(const Key &key) {
+ProductLibrary::prepare(const heddle_rt_matmul_desc &desc, const Call &call) {
+  Key key{&desc,
+          call.kind,
+          alignmentOf(call.a),
+          alignmentOf(call.b),
+          alignmentOf(call.c),
+          alignmentOf(call.bias),
+          alignmentOf(call.extra)};
   auto [place, isNew] = prepared.try_emplace(key);
   Prepared &product = place->second;
   if (!isNew)
     return &product;
-  const heddle_rt_matmul_desc &desc = *std::get<0>(key);
-  product.kind = std::get<4>(key);
-  product.batchLoop = product.kind == Kind::Sum ? -1 : findBatchLoop(desc);
+  product.kind = call.kind;
+  bool isBatch = call.kind == Kind::Plain || call.kind == Kind::Bias;
+  product.batchLoop = isBatch ? findBatchLoop(desc) : -1;
   Status status = describe(desc, product);
+  // The choice takes their alignment from the addresses.
+  if (status.ok())
+    status = setPointers(product, call);
   if (status.ok())
     status = choose(key, product);
   if (status.ok())
@@ -210,16 +282,10 @@ static const void *offset(const void *pointer, int64_t elements, int32_t type) {
 
 Status ProductLibrary::issue(int32_t stream, const heddle_rt_matmul_desc &desc,
                              const Call &call) {
-  Expected<const Prepared *> product =
-      prepare({&desc, alignmentOf(call.a), alignmentOf(call.b),
-               alignmentOf(call.c), call.kind});
+  Expected<const Prepared *> product = prepare(desc, call);
   HEDDLE_RT_RETURN_IF_ERROR(product.status());
   const Prepared &found = **product;
-  if (call.kind == Kind::Bias)
-    HEDDLE_RT_RETURN_IF_ERROR(CublasLt::check(
-        library->functions.descSet(found.operation, blas::kBiasPointer,
-                                   &call.bias, sizeof call.bias),
-        "cublasLtMatmulDescSetAttribute"));
+  HEDDLE_RT_RETURN_IF_ERROR(setPointers(found, call));
   float one = 1, keep = call.accumulates ? 1 : 0;
   return CublasLt::check(
       library->functions.matmul(
@@ -322,6 +388,19 @@ static Status checkSizes(const heddle_rt_matmul_desc &desc) {
   return Status::success();
 }
 
+/// A compiler that knows the rules makes no other products with an epilogue.
+static Status checkEpilogue(const heddle_rt_matmul_desc &desc,
+                            heddle_rt_epilogue epilogue, const void *bias) {
+  for (int loop = 0; loop < desc.num_loops; ++loop)
+    if (epilogue != HEDDLE_RT_EPILOGUE_B_SUMS ||
+        (desc.loops[loop].c_stride == 0 && desc.loops[loop].extent > 1))
+      return Status::error("expected a product with an epilogue to be one "
+                           "product, or several with sums of their own");
+  if (bias && desc.bias_type != desc.c_type)
+    return Status::error("expected a bias of the result's type before gelu");
+  return Status::success();
+}
+
 /// Returns the bytes of an operand. Its first matrix ends with the element
 /// number `last`.
 static size_t bytesOf(const heddle_rt_matmul_desc &desc, int64_t last,
@@ -339,9 +418,10 @@ static size_t bytesOfBias(const heddle_rt_matmul_desc &desc) {
 }
 
 Status ProductLibrary::run(int32_t stream, const heddle_rt_matmul_desc &desc,
-                           const void *a, const void *b, void *c,
-                           const void *bias) {
+                           Operands operands) {
   HEDDLE_RT_RETURN_IF_ERROR(checkSizes(desc));
+  auto [a, b, c, bias, extra, epilogue] = operands;
+  Kind kind = kindOf(operands);
   // Operands may be constants of the host.
   Expected<const void *> onGpu = device.onDevice(
       a, bytesOf(desc,
@@ -375,11 +455,13 @@ Status ProductLibrary::run(int32_t stream, const heddle_rt_matmul_desc &desc,
   auto isSum = [&](int loop) {
     return desc.loops[loop].c_stride == 0 && desc.loops[loop].extent > 1;
   };
+  if (epilogue)
+    HEDDLE_RT_RETURN_IF_ERROR(checkEpilogue(desc, *epilogue, bias));
   // A sum is rounded once, so one of a narrow type is made in f32.
   bool isNarrowSum = false;
   for (int loop = 0; loop < desc.num_loops; ++loop)
     isNarrowSum |= isSum(loop) && desc.c_type != HEDDLE_RT_F32;
-  int batch = isNarrowSum ? -1 : findBatchLoop(desc);
+  int batch = isNarrowSum || epilogue ? -1 : findBatchLoop(desc);
   Address sum = 0;
   if (isNarrowSum) {
     Expected<Address> memory =
@@ -393,9 +475,13 @@ Status ProductLibrary::run(int32_t stream, const heddle_rt_matmul_desc &desc,
               offset(b, offsets.b, desc.b_type),
               const_cast<void *>(offset(c, offsets.c, desc.c_type)),
               nullptr,
-              Kind::Plain,
+              kind,
               index > 0 || desc.accumulate};
-    if (isNarrowSum) {
+    if (epilogue) {
+      int64_t place = *epilogue == HEDDLE_RT_EPILOGUE_B_SUMS ? offsets.bias : 0;
+      call.extra = const_cast<void *>(offset(extra, place, desc.c_type));
+      call.bias = bias;
+    } else if (isNarrowSum) {
       call.kind = Kind::Sum;
       call.c = reinterpret_cast<void *>(sum);
       call.accumulates = index > 0;
@@ -411,7 +497,7 @@ Status ProductLibrary::run(int32_t stream, const heddle_rt_matmul_desc &desc,
     const void *ownBias = offset(bias, offsets.bias, desc.bias_type);
     if (isNarrowSum)
       return finishSum(stream, desc, sum, result, ownBias);
-    if (!bias || addsBias)
+    if (!bias || addsBias || epilogue)
       return Status::success();
     int64_t copies = batch >= 0 ? desc.loops[batch].extent : 1;
     for (int64_t copy = 0; copy < copies; ++copy) {

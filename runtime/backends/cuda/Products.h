@@ -6,9 +6,10 @@
 #include "backends/cuda/Card.h"
 #include "heddle_rt/abi.h"
 
+#include <compare>
 #include <map>
 #include <memory>
-#include <tuple>
+#include <optional>
 
 namespace heddle::runtime::cuda {
 
@@ -21,9 +22,18 @@ public:
   explicit ProductLibrary(CudaDevice &device) : device(device) {}
   ~ProductLibrary();
 
+  /// The memory of a product. `extra` is that of heddle_rt_fused_matmul.
+  struct Operands {
+    const void *a, *b;
+    void *c;
+    const void *bias;
+    void *extra = nullptr;
+    std::optional<heddle_rt_epilogue> epilogue = std::nullopt;
+  };
+
   /// Issues a product. The first call of a descriptor chooses an algorithm.
-  Status run(int32_t stream, const heddle_rt_matmul_desc &desc, const void *a,
-             const void *b, void *c, const void *bias);
+  Status run(int32_t stream, const heddle_rt_matmul_desc &desc,
+             Operands operands);
 
   /// The bytes of workspace for each stream that computes products.
   static constexpr size_t kWorkspaceBytes = size_t(32) << 20;
@@ -32,7 +42,13 @@ private:
   enum class Kind {
     Plain,
     Bias, ///< cuBLASLt adds the bias
-    Sum   ///< to scratch: f32 [m, n] without gaps
+    Sum,  ///< to scratch: f32 [m, n] without gaps
+    // heddle_rt_epilogue:
+    Gelu,
+    GeluOfBias,
+    GeluGrad,
+    ASums,
+    BSums
   };
   /// cuBLASLt's descriptors of a product, and its algorithm.
   struct Prepared {
@@ -43,9 +59,13 @@ private:
     Kind kind = Kind::Plain;
     void destroy(const blas::CublasLt &functions);
   };
-  /// The descriptor, and the alignments of a, b and c in bytes.
-  using Key = std::tuple<const heddle_rt_matmul_desc *, uint32_t, uint32_t,
-                         uint32_t, Kind>;
+  /// The descriptor and the alignments of all operands in bytes.
+  struct Key {
+    const heddle_rt_matmul_desc *desc;
+    Kind kind;
+    uint32_t a, b, c, bias, extra;
+    auto operator<=>(const Key &) const = default;
+  };
   /// A product of all loops but the batch's: one call of cuBLASLt.
   struct Call {
     const void *a, *b;
@@ -53,10 +73,18 @@ private:
     const void *bias; ///< that cuBLASLt adds, or null
     Kind kind;
     bool accumulates;
+    void *extra = nullptr; ///< of the epilogue, or null
   };
 
-  Expected<const Prepared *> prepare(const Key &key);
+  static Kind kindOf(const Operands &operands);
+  static uint32_t epilogueOf(Kind kind);
+  /// Whether cuBLASLt reads or writes gelu's input.
+  static bool usesAux(Kind kind);
+  Expected<const Prepared *> prepare(const heddle_rt_matmul_desc &desc,
+                                     const Call &call);
   Status describe(const heddle_rt_matmul_desc &desc, Prepared &prepared);
+  /// Sets the addresses of the bias and of the epilogue's memory.
+  Status setPointers(const Prepared &prepared, const Call &call);
   Status choose(const Key &key, Prepared &prepared);
   Status issue(int32_t stream, const heddle_rt_matmul_desc &desc,
                const Call &call);

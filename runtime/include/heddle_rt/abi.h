@@ -165,6 +165,28 @@ heddle_rt_status heddle_rt_matmul(heddle_rt_device *device, int32_t stream,
                                   const void *a, const void *b, void *c,
                                   const void *bias);
 
+/// What a device computes with a product if its library can.
+typedef enum heddle_rt_epilogue {
+  /// C is gelu (tanh form) of product and bias, which are written to `extra`.
+  HEDDLE_RT_EPILOGUE_GELU = 1,
+  /// C is the product times the derivative of gelu at `extra`.
+  HEDDLE_RT_EPILOGUE_GELU_GRAD = 2,
+  /// The sums of A's rows, m numbers of C's type, are written to `extra`.
+  HEDDLE_RT_EPILOGUE_A_SUMS = 3,
+  /// The sums of B's columns, n numbers of C's type. `extra` moves on by the
+  /// bias strides.
+  HEDDLE_RT_EPILOGUE_B_SUMS = 4
+} heddle_rt_epilogue;
+
+/// A product with an epilogue. `extra` of GELU and its gradient has C's layout.
+/// Only programs for GPUs call this.
+heddle_rt_status heddle_rt_fused_matmul(heddle_rt_device *device,
+                                        int32_t stream,
+                                        const heddle_rt_matmul_desc *desc,
+                                        int32_t epilogue, const void *a,
+                                        const void *b, void *c,
+                                        const void *bias, void *extra);
+
 /// The kinds of an attention's mask.
 typedef enum heddle_rt_attention_mask {
   HEDDLE_RT_MASK_NONE = 0,

@@ -95,10 +95,9 @@ struct KernelInfo {
   std::string symbol;
   int64_t grid = 1, block = 1; ///< blocks, threads of one
   int64_t sharedBytes = 0;
-  /// Above 1: the kernel takes one table, which holds the parameters of so many
-  /// copies, one after the other. `grid` is that of all copies.
-  int64_t copies = 1;
-  std::vector<Parameter> parameters; ///< of one copy
+  /// The kernel takes one parameter: the address of a table of those below.
+  bool isTable = false;
+  std::vector<Parameter> parameters;
 };
 
 /// A shared object that holds all programs for one kind of device.

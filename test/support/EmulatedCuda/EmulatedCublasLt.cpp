@@ -9,7 +9,10 @@
 #include "State.h"
 
 #include "dnnl.h"
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <initializer_list>
 
 using namespace heddle;
 using namespace heddle::emulated;
@@ -24,6 +27,25 @@ struct Desc {
   const void *bias = nullptr;
   int64_t biasStride = 0;
   int32_t biasType = -1;
+  const void *aux = nullptr;
+  int64_t auxLeading = 0;
+
+  bool isOneOf(std::initializer_list<uint32_t> epilogues) const {
+    return std::find(epilogues.begin(), epilogues.end(), epilogue) !=
+           epilogues.end();
+  }
+  bool addsBias() const {
+    return isOneOf({blas::kEpilogueBias, blas::kEpilogueGeluAuxBias});
+  }
+  bool writesSums() const {
+    return isOneOf({blas::kEpilogueBGradA, blas::kEpilogueBGradB});
+  }
+  bool writesAux() const {
+    return isOneOf({blas::kEpilogueGeluAux, blas::kEpilogueGeluAuxBias});
+  }
+  bool usesAux() const {
+    return writesAux() || epilogue == blas::kEpilogueDGelu;
+  }
 };
 struct Matrix {
   int type = 0;
@@ -108,17 +130,49 @@ std::string findBrokenRule(const Desc &desc, const Matrix &a, const Matrix &b,
   // cublasLtEpilogue_t: the values of this version. BIAS: "broadcast bias from
   // the bias vector; its length must match matrix D's rows; the bias pointer
   // must be set"; its type is D's unless stated.
-  if (desc.epilogue != blas::kEpilogueDefault &&
-      desc.epilogue != blas::kEpilogueBias)
+  if (desc.epilogue != blas::kEpilogueDefault && !desc.addsBias() &&
+      !desc.writesSums() && !desc.usesAux())
     return "an epilogue that the library lacks: " +
            std::to_string(desc.epilogue);
-  if (desc.epilogue == blas::kEpilogueBias && desc.biasType >= 0 &&
+  // CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: "bias vector elements are the same
+  // type as the elements of output matrix (Dtype)"; BIAS_POINTER: "bias
+  // gradient vector elements are the same type as the output elements".
+  if ((desc.addsBias() || desc.writesSums()) && desc.biasType >= 0 &&
       desc.biasType != d.type)
     return "the type of the bias";
+  // BIAS_POINTER and EPILOGUE_AUX_POINTER: "routines that don't dereference
+  // this pointer, like cublasLtMatmulAlgoGetHeuristic(), depend on its value to
+  // determine expected pointer alignment".
+  if ((desc.addsBias() || desc.writesSums()) && !desc.bias)
+    return "an epilogue with bias without one";
+  if (desc.usesAux() && !desc.aux)
+    return "an epilogue with an auxiliary buffer without one";
+  // CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: "GELU input matrix leading dimension
+  // in elements. Must be divisible by 8 and be no less than the number of rows
+  // in the output matrix".
+  if (desc.usesAux() &&
+      (desc.auxLeading % 8 != 0 || desc.auxLeading < int64_t(d.rows)))
+    return "the auxiliary leading dimension " + std::to_string(desc.auxLeading);
+  // CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE is not set, so it is 0, and
+  // matrices of a batch would overlap.
+  if (d.batch > 1 && (desc.writesAux() || desc.writesSums()))
+    return "a batch with one auxiliary result";
   // D's matrices must not overlap: each element is written once.
   if (d.batch > 1 && d.batchStride == 0)
     return "matrices of a batch of D overlap";
   return "";
+}
+
+/// gelu in the tanh form, which is the library's: "GELU(x) = 0.5 x (1 +
+/// tanh(sqrt(2 / pi) (x + 0.044715 x^3)))".
+float gelu(float x) {
+  return 0.5f * x *
+         (1 + std::tanh(0.7978845608028654f * (x + 0.044715f * x * x * x)));
+}
+float geluDerivative(float x) {
+  float t = std::tanh(0.7978845608028654f * (x + 0.044715f * x * x * x));
+  return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.7978845608028654f *
+                              (1 + 3 * 0.044715f * x * x);
 }
 
 float read(const void *data, int type, int64_t index) {
@@ -173,11 +227,33 @@ std::string multiply(const Desc &desc, const Matrix &a, const void *aData,
         float value = product[column * sizes.m + row];
         if (beta != 0)
           value += beta * read(dData, d.type, place);
-        if (desc.epilogue == blas::kEpilogueBias)
+        if (desc.addsBias())
           value +=
               read(desc.bias, d.type, batch * desc.biasStride + int64_t(row));
+        int64_t auxPlace = int64_t(column) * desc.auxLeading + int64_t(row);
+        if (desc.writesAux()) {
+          write(const_cast<void *>(desc.aux), d.type, auxPlace, value);
+          value = gelu(value);
+        } else if (desc.usesAux()) {
+          value *= geluDerivative(read(desc.aux, d.type, auxPlace));
+        }
         write(dData, d.type, place, value);
       }
+    // BGRADA: "the bias size corresponds to the number of rows of the matrix D.
+    // The reduction happens over the GEMM's k dimension". BGRADB: columns.
+    auto sum = [&](uint64_t count, const std::vector<float> &values,
+                   uint64_t step, uint64_t stepOfK) {
+      for (uint64_t i = 0; i < count; ++i) {
+        float total = 0;
+        for (uint64_t k = 0; k < sizes.k; ++k)
+          total += values[i * step + k * stepOfK];
+        write(const_cast<void *>(desc.bias), d.type, int64_t(i), total);
+      }
+    };
+    if (desc.epilogue == blas::kEpilogueBGradA)
+      sum(sizes.m, left, desc.transA ? a.rows : 1, desc.transA ? 1 : a.rows);
+    if (desc.epilogue == blas::kEpilogueBGradB)
+      sum(sizes.n, right, desc.transB ? 1 : b.rows, desc.transB ? b.rows : 1);
   }
   return "";
 }
@@ -240,6 +316,12 @@ blas::Result cublasLtMatmulDescSetAttribute(blas::MatmulDesc handle,
     break;
   case blas::kBiasType:
     isKnown = take(desc.biasType, value, bytes);
+    break;
+  case blas::kAuxPointer:
+    isKnown = take(desc.aux, value, bytes);
+    break;
+  case blas::kAuxLeading:
+    isKnown = take(desc.auxLeading, value, bytes);
     break;
   }
   return isKnown ? 0 : blas::kInvalidValue;
@@ -348,12 +430,16 @@ cublasLtMatmul(blas::Handle, blas::MatmulDesc descHandle, const void *alpha,
   if (workspaceBytes < chosen.workspace ||
       reinterpret_cast<uintptr_t>(workspace) % 16 != 0)
     return refuse(blas::kInvalidValue, "the workspace");
-  if (desc.epilogue == blas::kEpilogueBias && !desc.bias)
-    return refuse(blas::kInvalidValue, "an epilogue with bias without one");
   if (c != d)
     return refuse(blas::kInvalidValue, "C is not D");
   ++gpu.counts.launches;
   ++gpu.counts.products;
+  auto isMisaligned = [](const Matrix &matrix) {
+    return matrix.columns > 1 &&
+           size_t(matrix.leading) * matrix.elementBytes() % 16 != 0;
+  };
+  gpu.counts.misaligned +=
+      isMisaligned(left) || isMisaligned(right) || isMisaligned(result);
   float factor = *static_cast<const float *>(alpha);
   float keep = *static_cast<const float *>(beta);
   auto at = [](const void *pointer) {
@@ -369,9 +455,20 @@ cublasLtMatmul(blas::Handle, blas::MatmulDesc descHandle, const void *alpha,
                  text = gpu.check(at(d), result.bytes(), "matrix D");
                if (text.empty() && workspaceBytes)
                  text = gpu.check(at(workspace), workspaceBytes, "workspace");
-               if (text.empty() && desc.epilogue == blas::kEpilogueBias)
+               if (text.empty() && (desc.addsBias() || desc.writesSums()))
                  text = gpu.check(at(desc.bias),
-                                  result.rows * result.elementBytes(), "bias");
+                                  (desc.epilogue == blas::kEpilogueBGradB
+                                       ? result.columns
+                                       : result.rows) *
+                                      result.elementBytes(),
+                                  "bias");
+               if (text.empty() && desc.usesAux())
+                 text = gpu.check(
+                     at(desc.aux),
+                     size_t(int64_t(result.columns - 1) * desc.auxLeading +
+                            int64_t(result.rows)) *
+                         result.elementBytes(),
+                     "auxiliary buffer");
                if (!text.empty())
                  return "cuBLASLt: " + text;
                return multiply(desc, left, a, right, b, result, d, sizes,

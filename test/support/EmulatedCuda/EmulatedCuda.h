@@ -43,6 +43,9 @@ std::string takeFault();
 /// What was done since the last call.
 struct Counts {
   int64_t launches = 0, graphLaunches = 0, products = 0;
+  /// Products with a matrix whose columns do not all begin at multiples of 16
+  /// bytes, which tensor cores read slowly.
+  int64_t misaligned = 0;
 };
 Counts takeCounts();
 

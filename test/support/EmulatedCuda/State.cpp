@@ -217,8 +217,8 @@ std::string Gpu::launch(const FunctionState &function, unsigned grid,
   const GpuKernel &kernel = function.emulator->getKernel(function.name);
   std::vector<GpuBuffer> buffers;
   std::vector<uint64_t> words = parameters;
-  if (kernel.copies > 1) {
-    words.resize(size_t(kernel.copies) * kernel.isNumber.size());
+  if (kernel.isTable) {
+    words.resize(kernel.isNumber.size());
     size_t bytes = words.size() * sizeof(uint64_t);
     if (std::string message = check(parameters[0], bytes, "a table");
         !message.empty())
@@ -228,12 +228,11 @@ std::string Gpu::launch(const FunctionState &function, unsigned grid,
     buffers.push_back({table, bytes, sizeof(uint64_t)});
   }
   for (size_t i = 0; i < words.size(); ++i) {
-    size_t ofCopy = i % kernel.isNumber.size();
-    if (kernel.isNumber[ofCopy] || words[i] == 0)
+    if (kernel.isNumber[i] || words[i] == 0)
       continue;
     // A kernel of the artifact says how many bytes it touches; one of the
     // library may touch its whole allocation.
-    size_t bytes = kernel.bytes.empty() ? 1 : kernel.bytes[ofCopy];
+    size_t bytes = kernel.bytes.empty() ? 1 : kernel.bytes[i];
     if (std::string message = check(words[i], bytes, "a buffer");
         !message.empty())
       return function.name + ": parameter " + std::to_string(i) + ": " +

@@ -112,8 +112,7 @@ static GpuKernel describe(ModuleOp module, LLVM::LLVMFuncOp function) {
                            NVVM::NVVMDialect::getReqntidAttrName())
                        .asArrayRef()
                        .front();
-  if (auto copies = function->getAttrOfType<IntegerAttr>(kCopiesAttrName))
-    kernel.copies = copies.getInt();
+  kernel.isTable = function->hasAttr(kTableAttrName);
   for (int64_t bytes : getParameterBytes(function)) {
     kernel.isNumber.push_back(bytes < 0);
     kernel.bytes.push_back(std::max<int64_t>(bytes, 0));

@@ -39,8 +39,8 @@ struct GpuKernel {
   using Function = void (*)(const uint64_t *parameters);
   Function function = nullptr;
   int64_t blocks = 0, threads = 0; ///< threads of a block
-  /// Above 1: the only parameter is a table of those of so many copies.
-  int64_t copies = 1;
+  /// The only parameter is a table of those that are described here.
+  bool isTable = false;
   std::vector<bool> isNumber; ///< by parameter of a copy; others are addresses
   std::vector<size_t> bytes;  ///< likewise: of the buffer; 0: a number
   std::vector<GpuBuffer> shared;

@@ -4,6 +4,7 @@
 #include "backends/cuda/CudaCommunicator.h"
 #include "test/support/EmulatedCuda/EmulatedCuda.h"
 #include "gtest/gtest.h"
+#include <cmath>
 #include <numeric>
 
 using namespace heddle;
@@ -54,6 +55,7 @@ protected:
   std::unique_ptr<Region> result;
   /// Of the program: they lie in the host's memory.
   float constants[24];
+  std::vector<std::unique_ptr<heddle_rt_matmul_desc>> descriptors;
 };
 
 TEST_F(GpuDeviceTest, ProductOfConstants) {
@@ -84,6 +86,72 @@ TEST_F(GpuDeviceTest, ProductOfConstants) {
         expected.push_back(sum);
       }
   EXPECT_EQ(read(8), expected);
+}
+
+/// The epilogues of cuBLASLt, against the same numbers computed here.
+TEST_F(GpuDeviceTest, Epilogues) {
+  // [2, 3] [3, 8], whose rows begin at multiples of 8 elements.
+  heddle_rt_matmul_desc desc = {};
+  desc.m = 2;
+  desc.n = 8;
+  desc.k = 3;
+  desc.a_row_stride = 3;
+  desc.b_row_stride = desc.c_row_stride = 8;
+  desc.a_column_stride = desc.b_column_stride = 1;
+  desc.a_type = desc.b_type = desc.c_type = HEDDLE_RT_F32;
+  desc.bias_type = -1;
+  std::vector<float> a(6), b(24), product(16), biased(16), y(16), gradient(16);
+  for (size_t i = 0; i < a.size(); ++i)
+    a[i] = 0.1f * float(i) - 0.2f;
+  for (size_t i = 0; i < b.size(); ++i)
+    b[i] = 0.3f - 0.05f * float(i);
+  const float bias[8] = {1, 2, 3, 4, -1, -2, -3, -4};
+  auto gelu = [](double x) {
+    return 0.5 * x *
+           (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  };
+  std::vector<float> rowsOfA(2), columnsOfB(8);
+  for (size_t row = 0; row < 2; ++row)
+    for (size_t column = 0; column < 8; ++column) {
+      float sum = 0;
+      for (size_t i = 0; i < 3; ++i)
+        sum += a[3 * row + i] * b[8 * i + column];
+      size_t place = 8 * row + column;
+      product[place] = sum;
+      biased[place] = sum + bias[column];
+      y[place] = float(gelu(biased[place]));
+      constexpr double kStep = 1e-4;
+      gradient[place] =
+          sum *
+          float((gelu(biased[place] + kStep) - gelu(biased[place] - kStep)) /
+                (2 * kStep));
+    }
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t row = 0; row < 2; ++row)
+      rowsOfA[row] += a[3 * row + i];
+    for (size_t column = 0; column < 8; ++column)
+      columnsOfB[column] += b[8 * i + column];
+  }
+
+  auto *c = reinterpret_cast<float *>(result->data()), *extra = c + 16;
+  auto check = [&](heddle_rt_epilogue epilogue, const float *withBias,
+                   std::vector<float> expected,
+                   const std::vector<float> &expectedExtra) {
+    desc.bias_type = withBias ? HEDDLE_RT_F32 : -1;
+    // Each descriptor has static lifetime in a program.
+    descriptors.push_back(std::make_unique<heddle_rt_matmul_desc>(desc));
+    Status issued = device->fusedMatmul(0, *descriptors.back(), epilogue,
+                                        a.data(), b.data(), c, withBias, extra);
+    ASSERT_TRUE(issued.ok()) << issued.message();
+    expected.insert(expected.end(), expectedExtra.begin(), expectedExtra.end());
+    std::vector<float> numbers = read(expected.size());
+    for (size_t i = 0; i < numbers.size(); ++i)
+      EXPECT_NEAR(numbers[i], expected[i], 1e-4) << epilogue << ", " << i;
+  };
+  check(HEDDLE_RT_EPILOGUE_GELU, bias, y, biased);
+  check(HEDDLE_RT_EPILOGUE_GELU_GRAD, nullptr, gradient, biased);
+  check(HEDDLE_RT_EPILOGUE_A_SUMS, nullptr, product, rowsOfA);
+  check(HEDDLE_RT_EPILOGUE_B_SUMS, nullptr, product, columnsOfB);
 }
 
 TEST_F(GpuDeviceTest, EmptyProduct) {

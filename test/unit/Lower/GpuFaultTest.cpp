@@ -186,6 +186,24 @@ TEST_F(GpuFaultTest, Products) {
             std::string::npos)
       << fault;
 
+  // gelu's input with rows that begin anywhere.
+  gpu.loadProducts = []() -> Loaded {
+    cuda::blas::CublasLt functions = emulated::getCublasLt();
+    functions.descSet = [](cuda::blas::MatmulDesc desc, int attribute,
+                           const void *value, size_t bytes) {
+      static const int64_t odd = 1001;
+      return emulated::getCublasLt().descSet(
+          desc, attribute, attribute == cuda::blas::kAuxLeading ? &odd : value,
+          bytes);
+    };
+    return functions;
+  };
+  run(true, gpu);
+  fault = faultOf(message);
+  EXPECT_NE(fault.find("the auxiliary leading dimension 1001"),
+            std::string::npos)
+      << fault;
+
   gpu.loadProducts = []() -> Loaded {
     return heddle::runtime::Status::error("cannot find cuBLASLt");
   };

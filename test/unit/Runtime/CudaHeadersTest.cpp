@@ -64,6 +64,14 @@ static_assert(blas::kComputeTF32 == CUBLAS_COMPUTE_32F_FAST_TF32);
 static_assert(blas::kNormal == CUBLAS_OP_N && blas::kTransposed == CUBLAS_OP_T);
 static_assert(blas::kEpilogueDefault == CUBLASLT_EPILOGUE_DEFAULT);
 static_assert(blas::kEpilogueBias == CUBLASLT_EPILOGUE_BIAS);
+static_assert(blas::kEpilogueGeluAux == CUBLASLT_EPILOGUE_GELU_AUX);
+static_assert(blas::kEpilogueGeluAuxBias == CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
+static_assert(blas::kEpilogueDGelu == CUBLASLT_EPILOGUE_DGELU);
+static_assert(blas::kEpilogueBGradA == CUBLASLT_EPILOGUE_BGRADA);
+static_assert(blas::kEpilogueBGradB == CUBLASLT_EPILOGUE_BGRADB);
+static_assert(int(blas::kAuxPointer) ==
+              CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER);
+static_assert(int(blas::kAuxLeading) == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
 static_assert(blas::kFloatSums == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 static_assert(int(blas::kTransA) == CUBLASLT_MATMUL_DESC_TRANSA);
 static_assert(int(blas::kTransB) == CUBLASLT_MATMUL_DESC_TRANSB);

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Packs what a GPU machine needs to run bench/gpu/stages.py, without a compiler.
+
+    bench/gpu/bundle.py [--build build] [-o gpu-bundle.tar.xz] [--emulated]
+
+Compiles GPT-2 124M, 355M and 1558M for a GPU, and the small models of the
+numerics matrix for a GPU and for this CPU; trains the latter on the CPU. The tar
+has the package of tools/package, the artifacts, the CPU's losses and the scripts.
+--emulated: only the small models, with the kernels that the emulated GPU needs,
+for a rehearsal on this machine. Ends with an error above 64 MiB.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MOST_BYTES = 64 << 20
+STEPS = 4
+
+# GPT-2's sizes: layers, hidden size, heads, rows of 1024 tokens.
+LARGE = {"124M": (12, 768, 12, 8), "1558M": (48, 1600, 25, 4), "355M": (24, 1024, 16, 8)}
+SMALL = ["--layers", "2", "--hidden", "64", "--heads", "4", "--vocab", "256",
+         "--seq", "32", "--batch", "8", "--no-dropout"]
+# The numerics matrix: options of a plan, and the bound of a loss's relative error.
+MATRIX = {
+    "one": ([], 1e-5),
+    "bf16": (["--bf16"], 5e-3),
+    "tp4": (["--mesh", "tp=4"], 1e-5),
+    "dp2xtp2": (["--mesh", "dp=2,tp=2"], 1e-5),
+    "sequence": (["--mesh", "tp=2", "--sequence"], 1e-5),
+    "context": (["--mesh", "cp=2"], 1e-5),
+    "zero1": (["--mesh", "dp=2", "--zero", "1"], 1e-5),
+    "zero2": (["--mesh", "dp=2", "--zero", "2"], 1e-5),
+    "zero3": (["--mesh", "dp=2", "--zero", "3"], 1e-5),
+}
+
+
+def run(*command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: ended with {done.returncode}:\n{done.stderr}")
+    return done.stdout
+
+
+def train_on_cpu(build, folder, options, data):
+    """Returns the losses of the program for this CPU."""
+    heddle, artifact = build / "bin/heddle", folder / "cpu.heddle"
+    run(heddle, "compile", *SMALL, *options, "-o", artifact)
+    output = run(build / "bin/heddle-run", "train", artifact, "--data", data, "--steps",
+                 STEPS, "--no-checkpoints", "--json", "-o", folder / "run")
+    shutil.rmtree(artifact)
+    return [json.loads(line)["loss"] for line in output.splitlines() if '"loss"' in line]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("gpu-bundle.tar.xz"))
+    parser.add_argument("--emulated", action="store_true")
+    args = parser.parse_args()
+    heddle = args.build / "bin/heddle"
+    with tempfile.TemporaryDirectory() as name:
+        scratch = pathlib.Path(name)
+        bundle = scratch / "gpu-bundle"
+        (bundle / "small").mkdir(parents=True)
+        for script in ("bench/gpu/stages.py", "bench/training/compare_gpu.py"):
+            shutil.copy(ROOT / script, bundle)
+        data = bundle / "text.txt"
+        shutil.copy(ROOT / "README.md", data)
+        index = {"steps": STEPS, "small": {}, "large": {}}
+        expected = {bf16: train_on_cpu(args.build, scratch, ["--bf16"] if bf16 else [], data)
+                    for bf16 in (False, True)}
+        for case, (options, bound) in MATRIX.items():
+            artifact = bundle / "small" / f"{case}.heddle"
+            compile_small = [heddle, "compile", *SMALL, *options, "--target-gpu", "sm_80"]
+            if args.emulated:
+                module = bundle / "small" / f"{case}.mlir"
+                run(*compile_small, "--stop-after", "llvm", "-o", module)
+                run(heddle, "compile", module, "-o", artifact)
+            else:
+                run(*compile_small, "-o", artifact)
+            index["small"][case] = {"bound": bound, "losses": expected["--bf16" in options]}
+        if not args.emulated:
+            run(ROOT / "tools/package", bundle / "heddle-run.tar.xz")
+            for model, (layers, hidden, heads, batch) in LARGE.items():
+                artifact = bundle / f"gpt2-{model}.heddle"
+                run(heddle, "compile", "--layers", layers, "--hidden", hidden, "--heads",
+                    heads, "--vocab", 50257, "--seq", 1024, "--batch", batch, "--bf16",
+                    "--no-dropout", "--target-gpu", "sm_80", "-o", artifact)
+                index["large"][model] = artifact.name
+        (bundle / "index.json").write_text(json.dumps(index, indent=1))
+        run("tar", "-C", scratch, "-cJf", args.output, bundle.name)
+    size = args.output.stat().st_size
+    if size > MOST_BYTES:
+        sys.exit(f"expected at most {MOST_BYTES} bytes, got {size}: {args.output}")
+    print(f"{args.output}: {size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""Runs all checks and measurements of a GPU machine, in stages that can be resumed.
+
+    python3 stages.py [--results results] [--only STAGE] [--dry-run]
+
+Stands in a folder that bench/gpu/bundle.py packed. Each stage takes at most ten
+minutes and writes results/STAGE.json when it is done; a further run goes on with
+the stages that are missing or failed. Most valuable first: what the machine is,
+the small models on one rank, GPT-2 124M, 1558M and 355M beside PyTorch, several
+ranks on the GPU. Without a GPU it says so, measures nothing and ends with 3.
+--dry-run: with a bundle of `bundle.py --emulated` and HEDDLE_RT_CUDA_PATH at the
+emulated GPU, runs the numerics there; what needs a GPU is only listed.
+"""
+
+import argparse
+import ctypes
+import glob
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+MOST_SECONDS = 600
+NO_GPU = 3
+
+
+class Failed(Exception):
+    """A stage's check that did not hold."""
+
+
+class Machine:
+    def __init__(self, args):
+        self.dry, self.results = args.dry_run, args.results
+        self.index = json.loads((HERE / "index.json").read_text())
+        self.heddle_run = args.heddle_run
+
+    def unpack(self):
+        """Returns heddle-run, unpacked from the package at the first call."""
+        if not self.heddle_run:
+            program = self.results / "heddle/heddle-run"
+            if not program.exists():
+                subprocess.run(["tar", "-C", self.results, "-xJf",
+                                HERE / "heddle-run.tar.xz"], check=True)
+            self.heddle_run = str(program)
+        return self.heddle_run
+
+
+def read_device_properties():
+    """Returns cuDNN's JSON of the device, with which plans can be made elsewhere."""
+    names = ["libcudnn_graph.so.9", "libcudnn.so.9"] + glob.glob(
+        os.path.join(sys.prefix, "lib/python*/site-packages/nvidia/cudnn/lib/libcudnn*.so.9"))
+    for name in names:
+        try:
+            library = ctypes.CDLL(name)
+            create = library.cudnnCreate
+            break
+        except (OSError, AttributeError):
+            continue
+    else:
+        return "cuDNN was not found"
+    # cudnn_graph_v9.h: CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR and its attributes.
+    descriptor_kind, handle_attribute, json_attribute = 38, 2701, 2702
+    type_handle, type_char = 0, 24
+    handle, descriptor = ctypes.c_void_p(), ctypes.c_void_p()
+    text, count = ctypes.create_string_buffer(1 << 14), ctypes.c_int64()
+    for status in (
+            lambda: create(ctypes.byref(handle)),
+            lambda: library.cudnnBackendCreateDescriptor(descriptor_kind,
+                                                         ctypes.byref(descriptor)),
+            lambda: library.cudnnBackendSetAttribute(
+                descriptor, handle_attribute, type_handle, ctypes.c_int64(1),
+                ctypes.byref(handle)),
+            lambda: library.cudnnBackendFinalize(descriptor),
+            lambda: library.cudnnBackendGetAttribute(
+                descriptor, json_attribute, type_char, ctypes.c_int64(len(text)),
+                ctypes.byref(count), text)):
+        result = status()
+        if result:
+            return f"cuDNN answered {result}"
+    return json.loads(text.value.decode())
+
+
+def describe_machine(machine):
+    """The GPU, its driver, the libraries, and cuDNN's device properties."""
+    query = "name,driver_version,compute_cap,memory.total,clocks.max.sm,clocks.max.mem"
+    done = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv"],
+                          capture_output=True, text=True)
+    return {"nvidia-smi": done.stdout.splitlines(), "host": platform.platform(),
+            "cudnn": read_device_properties()}
+
+
+def train(machine, case):
+    """Trains a small model; returns its losses."""
+    environment = dict(os.environ)
+    if machine.dry:
+        environment["HEDDLE_EMULATED_GPU_MODULE"] = str(HERE / f"small/{case}.mlir")
+    done = subprocess.run(
+        [machine.unpack(), "train", str(HERE / f"small/{case}.heddle"), "--data",
+         str(HERE / "text.txt"), "--steps", str(machine.index["steps"]),
+         "--no-checkpoints", "--json", "-o", str(machine.results / "run")],
+        capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise Failed(f"{case}: {done.stderr.strip()[-2000:]}")
+    return [json.loads(line)["loss"] for line in done.stdout.splitlines() if '"loss"' in line]
+
+
+def check_matrix(machine, cases):
+    """Losses against the CPU's within the bound, and twice the same."""
+    report = {}
+    for case in cases:
+        known = machine.index["small"][case]
+        losses, again = train(machine, case), train(machine, case)
+        if len(losses) != len(known["losses"]):
+            raise Failed(f"{case}: expected {len(known['losses'])} losses, got {losses}")
+        error = max(abs(a - b) / abs(b) for a, b in zip(losses, known["losses"]))
+        report[case] = {"error": error, "bound": known["bound"], "same_bits": losses == again}
+        if error > known["bound"] or losses != again:
+            raise Failed(f"{case}: {report[case]}")
+    return report
+
+
+def compare(machine, model):
+    """Tokens a second, MFU and memory beside PyTorch."""
+    output = machine.results / f"compare-{model}.raw.json"
+    done = subprocess.run(
+        [sys.executable, str(HERE / "compare_gpu.py"),
+         str(HERE / machine.index["large"][model]), "--heddle-run", machine.unpack(),
+         "--json", str(output)], capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"{model}: {done.stdout[-1000:]}{done.stderr[-2000:]}")
+    return json.loads(output.read_text())
+
+
+# Name, whether a rehearsal runs it, and what it does. Most valuable first.
+ONE_RANK = ["one", "bf16"]
+STAGES = [
+    ("machine", False, describe_machine),
+    ("one-rank", True, lambda m: check_matrix(m, ONE_RANK)),
+    ("compare-124M", False, lambda m: compare(m, "124M")),
+    ("compare-1558M", False, lambda m: compare(m, "1558M")),
+    ("compare-355M", False, lambda m: compare(m, "355M")),
+    ("ranks", True, lambda m: check_matrix(m, [c for c in m.index["small"] if c not in ONE_RANK])),
+]
+
+
+def has_gpu():
+    try:
+        return subprocess.run(["nvidia-smi", "-L"], capture_output=True, timeout=60).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def run_in_time(args, stage):
+    """Runs a stage in a process of its own, which ends after ten minutes."""
+    command = [sys.executable, __file__, "--results", str(args.results), "--inside", stage]
+    command += ["--dry-run"] if args.dry_run else []
+    command += ["--heddle-run", args.heddle_run] if args.heddle_run else []
+    child = subprocess.Popen(command, start_new_session=True)
+    try:
+        return child.wait(MOST_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, 9)
+        child.wait()
+        write(args.results, stage, {"done": False, "error": f"longer than {MOST_SECONDS} s"})
+        return 1
+
+
+def write(results, stage, report):
+    part = results / f"{stage}.json.part"
+    part.write_text(json.dumps(report, indent=1))
+    part.replace(results / f"{stage}.json")
+
+
+def run_inside(args, stage):
+    start = time.time()
+    report = {"done": True, "dry_run": args.dry_run}
+    try:
+        report["result"] = next(run for name, _, run in STAGES if name == stage)(Machine(args))
+    except (Failed, OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+        report.update(done=False, error=f"{type(error).__name__}: {error}")
+    report["seconds"] = round(time.time() - start, 1)
+    write(args.results, stage, report)
+    return 0 if report["done"] else 1
+
+
+def is_done(results, stage):
+    try:
+        return json.loads((results / f"{stage}.json").read_text())["done"]
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=pathlib.Path, default=HERE / "results")
+    parser.add_argument("--heddle-run", help="instead of the package's")
+    parser.add_argument("--only", choices=[name for name, *_ in STAGES])
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--inside", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    args.results = args.results.resolve()
+    args.results.mkdir(parents=True, exist_ok=True)
+    if args.inside:
+        return run_inside(args, args.inside)
+    if not args.dry_run and not has_gpu():
+        print("no GPU at hand (nvidia-smi shows none): nothing was run", file=sys.stderr)
+        return NO_GPU
+    failures = 0
+    for stage, rehearses, _ in STAGES:
+        if args.only and stage != args.only:
+            continue
+        if args.dry_run and not rehearses:
+            print(f"{stage}: needs a GPU, not run")
+        elif is_done(args.results, stage):
+            print(f"{stage}: done before")
+        else:
+            print(f"{stage}: ", end="", flush=True)
+            failed = run_in_time(args, stage)
+            failures += failed != 0
+            report = json.loads((args.results / f"{stage}.json").read_text())
+            print(report.get("error") or f"done in {report['seconds']} s")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
