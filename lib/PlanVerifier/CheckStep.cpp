@@ -103,7 +103,7 @@ void PlanResolver::checkPrediction() {
     warnOf("cluster", "the cluster '" + prediction.cluster + "'",
            "'" + setting.cluster->name + "'");
   int64_t bytes = prediction.getMemory(),
-          memory = setting.cluster->device.memory;
+          memory = setting.cluster->getStrongest().memory;
   if (bytes > memory)
     warn(PlanRule::PredictedMemory, at, "$.prediction.memory",
          "the plan was predicted to need " + Twine(bytes) +

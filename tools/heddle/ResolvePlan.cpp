@@ -59,6 +59,13 @@ static bool useProfile(CompileFlags &flags) {
     reportError(llvm::toString(cluster.takeError()));
     return false;
   }
+  if (!cluster->groups.empty()) {
+    reportError("--profile: " + flags.profile +
+                ": expected a cluster of one kind of device, of which a "
+                "profile is, got '" +
+                cluster->name + "'");
+    return false;
+  }
   const MachineProfile *machine = profile->find(cluster->getNumDevices());
   if (!machine) {
     reportError("--profile: " + flags.profile +

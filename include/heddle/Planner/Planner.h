@@ -136,6 +136,8 @@ struct PlanFigures {
   /// If devices differ, `memory` is that of the device with the least left, and
   /// this is what it has beyond the smallest one.
   int64_t extraMemory = 0;
+  /// Returns the bytes that the smallest device must have.
+  int64_t getNeededMemory() const { return memory.total() - extraMemory; }
   /// The kinds of device among ranks that do the same; the weakest decides.
   std::vector<std::string> mixed = {};
 };

@@ -29,7 +29,7 @@ std::vector<int64_t> heddle::getDeviceCounts(const Cluster &cluster,
 /// Returns whether the plan of `a` takes no more of anything than that of `b`.
 static bool isNoWorse(const FrontPoint &a, const FrontPoint &b) {
   return a.devices <= b.devices && a.figures.seconds <= b.figures.seconds &&
-         a.figures.memory.total() <= b.figures.memory.total();
+         a.figures.getNeededMemory() <= b.figures.getNeededMemory();
 }
 
 static void add(std::vector<FrontPoint> &points, FrontPoint point) {
@@ -65,9 +65,11 @@ llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
           }
           add(front.points, {devices, report.winner, std::move(*report.plan),
                              report.figures, report.isExtrapolated});
-          if (++numLimits >= kMostLimits)
+          auto next =
+              int64_t(kNextMemory * double(report.figures.getNeededMemory()));
+          if (++numLimits >= kMostLimits || next < 1)
             return std::nullopt;
-          return int64_t(kNextMemory * double(bytes));
+          return next;
         });
     front.judged += judged;
     front.compiled += compiled;
@@ -83,8 +85,8 @@ llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
                                    std::to_string(front.without.back().first) +
                                    ": " + front.without.back().second);
   llvm::sort(front.points, [](const FrontPoint &a, const FrontPoint &b) {
-    return std::pair(a.devices, a.figures.memory.total()) <
-           std::pair(b.devices, b.figures.memory.total());
+    return std::pair(a.devices, a.figures.getNeededMemory()) <
+           std::pair(b.devices, b.figures.getNeededMemory());
   });
   return std::move(front);
 }

@@ -1,12 +1,12 @@
 //===- StagePieces.cpp - Pipelines judged by few layers -------------------===//
 
 #include "StagePieces.h"
+#include "StagePlaces.h"
 #include "dialects/Rt/Rt.h"
 #include "heddle/Simulate/Simulate.h"
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <set>
 
 using namespace mlir;
@@ -260,40 +260,6 @@ double StageModel::getSeconds(int64_t layers) const {
          double(layers - 2 * few.layers) * getSecondsOfLayer();
 }
 
-namespace {
-/// What all devices of one place in a pipeline have.
-struct PlaceDevice {
-  int64_t group = -1; ///< of the cluster; -1: all are equal, or several
-  int64_t extraMemory = 0;
-  std::string mixed; ///< the kinds, if there are several
-};
-} // namespace
-
-/// Returns the devices of a pipeline by place. The first axis of the mesh has
-/// the places.
-static std::vector<PlaceDevice> getPlaces(const MeshTopology &topology) {
-  const Cluster &cluster = topology.getCluster();
-  std::vector<PlaceDevice> places(topology.getAxisSizes().front());
-  if (cluster.groups.empty())
-    return places;
-  int64_t width = topology.getNumDevices() / int64_t(places.size());
-  for (auto [place, device] : llvm::enumerate(places)) {
-    std::vector<int64_t> numbers(width);
-    std::iota(numbers.begin(), numbers.end(), int64_t(place) * width);
-    const ClusterGroup &group = cluster.getGroup(numbers.front());
-    ClusterDevice weakest = cluster.getDeviceOf(numbers);
-    bool isOne = llvm::all_of(numbers, [&](int64_t number) {
-      return &cluster.getGroup(number) == &group;
-    });
-    if (isOne)
-      device.group = &group - cluster.groups.data();
-    else
-      device.mixed = weakest.kind;
-    device.extraMemory = weakest.memory - cluster.device.memory;
-  }
-  return places;
-}
-
 std::vector<int64_t> StageModel::balance(const Candidate &candidate,
                                          int64_t layers,
                                          const MeshTopology &topology) const {
@@ -498,8 +464,8 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
     memory.argumentsAndResults =
         int64_t(sum.argumentsAndResults + micro * sum.argumentsOfMicroBatch);
     memory.slots = int64_t(getSlots(*schedule, device, pieces));
-    if (memory.total() - places[device].extraMemory >
-        figures.memory.total() - figures.extraMemory) {
+    if (device == 0 || memory.total() - places[device].extraMemory >
+                           figures.memory.total() - figures.extraMemory) {
       figures.memory = memory;
       figures.extraMemory = places[device].extraMemory;
     }

@@ -78,15 +78,11 @@ private:
   }
   /// Returns whether the candidate may fit, by its bounds.
   bool hasRoom(const Entry &entry) const {
-    int64_t most = memory;
-    if (memory == request.memory)
-      most = std::max(most, request.cluster.getStrongest().memory);
+    // If devices differ, the limit is that of the smallest.
+    const Cluster &cluster = request.cluster;
+    int64_t most =
+        memory + cluster.getStrongest().memory - cluster.device.memory;
     return entry.bounds.state + entry.bounds.kept <= double(most);
-  }
-  /// Returns whether each device has the memory.
-  bool fits(const PlanFigures &figures) const {
-    return figures.memory.total() <=
-           memory + (memory == request.memory ? figures.extraMemory : 0);
   }
   /// Returns the seconds that it is expected to take.
   double getSeconds(const Entry &entry) const {
@@ -385,7 +381,7 @@ void Search::judgeRound(ArrayRef<Entry *> round) {
       judged.figures.seconds = std::max(judged.figures.seconds, judged.bound);
       judged.figures.exposed =
           std::clamp(judged.figures.exposed, 0.0, judged.figures.seconds);
-      judged.fits = fits(*result);
+      judged.fits = result->getNeededMemory() <= memory;
       double arena =
           double(result->memory.arena + result->memory.argumentsAndResults +
                  result->memory.slots);
@@ -486,7 +482,7 @@ llvm::Error Search::judgeWinner() {
       continue;
     }
     judged.figures = whole->figures;
-    judged.fits = fits(whole->figures);
+    judged.fits = whole->figures.getNeededMemory() <= memory;
     numWhole += judged.fits;
   }
   const JudgedCandidate &winner = *getBest();
@@ -568,7 +564,8 @@ void Search::lowerMemory(int64_t bytes) {
   mostCompiled = judges.getNumCompiled() +
                  llvm::divideCeil(request.mostCompiled, kShareOfLowerLimit);
   for (JudgedCandidate &judged : report.judged)
-    judged.fits = judged.error.empty() && fits(judged.figures);
+    judged.fits =
+        judged.error.empty() && judged.figures.getNeededMemory() <= memory;
   best = findBest(report.judged, [](size_t) { return true; });
   report.plan.reset();
   report.consumers.clear();

@@ -49,6 +49,33 @@ TEST(Cluster, PresetsHaveTheirSizes) {
   EXPECT_EQ(llvm::cantFail(loadCluster("dgx-h100:1")).getNumDevices(), 8);
 }
 
+TEST(Cluster, DevicesOfSeveralKinds) {
+  Cluster cluster{
+      "two", {}, {{"server", 2, 1e-6, 1e11, 1}, {"network", 3, 1e-5, 1e10, 1}}};
+  cluster.groups = {
+      {{"A", 100, 4e12, 2e-6, {{"f32", 8e13}, {"bf16", 3e14}}, {0.5, 0.5}}, 2},
+      {{"B", 200, 1e12, 1e-6, {{"f32", 1e13}}}, 4}};
+  std::string text = writeCluster(cluster);
+  cluster = llvm::cantFail(parseCluster(text, "c.json"));
+  EXPECT_EQ(writeCluster(cluster), text);
+  // The weakest in each figure, at the rates that programs reach.
+  EXPECT_EQ(cluster.device.kind, "A or B");
+  EXPECT_EQ(cluster.device.memory, 100);
+  EXPECT_EQ(cluster.device.getMemoryRate(), 1e12);
+  EXPECT_EQ(cluster.device.launch, 2e-6);
+  EXPECT_EQ(cluster.device.peak,
+            (std::map<std::string, double>{{"f32", 1e13}}));
+  EXPECT_EQ(cluster.getDeviceOf({0, 1}).kind, "A");
+  EXPECT_EQ(cluster.getDeviceOf({0, 1}).peak.count("bf16"), 1u);
+  EXPECT_EQ(cluster.getDeviceOf({2, 5}).memory, 200);
+  EXPECT_EQ(cluster.getDeviceOf({1, 2}).kind, "A or B");
+  ClusterDevice strongest = cluster.getStrongest();
+  EXPECT_EQ(strongest.memory, 200);
+  EXPECT_EQ(strongest.getMemoryRate(), 2e12);
+  EXPECT_EQ(strongest.launch, 1e-6);
+  EXPECT_EQ(strongest.peak.at("f32"), 4e13);
+}
+
 TEST(Cluster, EfficienciesScaleRates) {
   auto parse = [](llvm::StringRef from, llvm::StringRef to) {
     return llvm::cantFail(parseCluster(textWith(from, to), "c.json"));

@@ -8,6 +8,7 @@
 #include "heddle/Cost/Cluster.h"
 #include "heddle/Import/Import.h"
 #include "heddle/InitAll.h"
+#include "heddle/Planner/Front.h"
 #include "llvm/Support/Error.h"
 #include "gtest/gtest.h"
 
@@ -245,6 +246,59 @@ TEST(Pipelines, AreBoundedByTheFasterLayers) {
   std::swap(few.first, few.last);
   std::swap(more.first, more.last);
   EXPECT_DOUBLE_EQ(StageModel(few, more).getSecondsOfLayer(), 1);
+}
+
+// Stages on devices that are twice as fast have twice as many layers.
+TEST(Pipelines, AreBalancedOverKindsOfDevice) {
+  Cluster cluster{"two kinds", {}, {{"links", 4, 0, 1e12, 1}}};
+  cluster.groups = {{{"fast", 300, 1e12, 0, {{"f32", 2e12}}}, 2},
+                    {{"slow", 100, 1e12, 0, {{"f32", 1e12}}}, 2}};
+  cluster.device =
+      getWeaker(cluster.groups[0].device, cluster.groups[1].device);
+  auto makeModel = [](double seconds) {
+    CompiledStages few, more;
+    few.layers = 1;
+    more.layers = 2;
+    few.first.forward = few.last.forward = seconds;
+    more.first.forward = more.last.forward = 2 * seconds;
+    few.first.parameters = few.last.parameters = 10;
+    more.first.parameters = more.last.parameters = 20;
+    return StageModel(few, more);
+  };
+  StageModel model = makeModel(2);
+  model.addKind(makeModel(1));
+  model.addKind(makeModel(2));
+  EXPECT_DOUBLE_EQ(model.getSecondsOfLayer(), 1);
+  Candidate candidate;
+  candidate.mesh.pipeline = 2;
+  candidate.mesh.data = {2};
+  candidate.microBatches = 2;
+  MeshTopology topology =
+      llvm::cantFail(MeshTopology::create(cluster, {int64_t(2), int64_t(2)}));
+  std::vector<int64_t> layers = model.balance(candidate, 12, topology);
+  EXPECT_EQ(layers, (std::vector<int64_t>{8, 4}));
+  PlanFigures figures =
+      llvm::cantFail(model.predict(candidate, layers, topology, {}));
+  // Of 8 layers on a device of 300 bytes, and 4 on one of 100, the latter has
+  // less left.
+  EXPECT_EQ(figures.memory.parameters, 40);
+  EXPECT_EQ(figures.extraMemory, 0);
+  EXPECT_TRUE(figures.mixed.empty());
+  // Stages of both kinds take the time of the slow one.
+  candidate.mesh.data = {4};
+  candidate.mesh.pipeline = 1;
+  topology =
+      llvm::cantFail(MeshTopology::create(cluster, {int64_t(1), int64_t(4)}));
+  figures = llvm::cantFail(model.predict(candidate, {12}, topology, {}));
+  EXPECT_EQ(figures.mixed, std::vector<std::string>{"fast or slow"});
+}
+
+TEST(Front, HasWholeNumbersOfDevices) {
+  Cluster cluster{"servers", {}, {{"in", 8, 0, 1, 1}, {"out", 3, 0, 1, 1}}};
+  using Counts = std::vector<int64_t>;
+  EXPECT_EQ(getDeviceCounts(cluster, 24), (Counts{1, 2, 4, 8, 24}));
+  EXPECT_EQ(getDeviceCounts(cluster, 8), (Counts{1, 2, 4, 8}));
+  EXPECT_EQ(getDeviceCounts(cluster, 6), (Counts{1, 2, 4, 6}));
 }
 
 // Pipelines share stages that their data parallelism does not change.
