@@ -275,6 +275,7 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
                                                 : 1;
     plan.numStages = mesh.pipeline * chunks;
     plan.schedule = mesh.schedule;
+    plan.pipelineBarrier = mesh.barrier;
   }
   std::vector<std::string> dataAxes = plan.addAxes("dp", mesh.data);
   std::vector<std::string> contextAxes;

@@ -1,4 +1,4 @@
-//===- PlanStagesJson.cpp - "stages" and "pipeline" of a plan -------------===//
+//===- PlanStagesJson.cpp - The pipeline of a plan ------------------------===//
 
 #include "PlanReader.h"
 #include "heddle/Stages/StageSchedule.h"
@@ -86,7 +86,15 @@ Error PlanReader::readPipeline(const json &root, Plan &plan) {
   if (root.contains("stages"))
     if (Error failure = readStages(root["stages"], locate("stages", 0), plan))
       return failure;
-  for (StringRef key : {"stages", "pipeline"})
+  if (root.contains("pipeline_barrier")) {
+    const json &value = root["pipeline_barrier"];
+    if (value != "step" && value != "none")
+      return error(locate("pipeline_barrier", 0), "$.pipeline_barrier",
+                   "expected \"step\" or \"none\", got " + showJson(value));
+    if (value == "none")
+      plan.pipelineBarrier = PipelineBarrier::None;
+  }
+  for (StringRef key : {"stages", "pipeline", "pipeline_barrier"})
     if (root.contains(key.str()) && devices == 0)
       return error(locate(key, 0), "$." + key.str(),
                    "expected a mesh with the axis \"pp\", over which the "
@@ -113,5 +121,8 @@ std::string heddle::writePipeline(const Plan &plan) {
   return ",\n  \"stages\": " + writeStages(plan) + ",\n  \"pipeline\": " +
          (plan.scheduleTable.empty()
               ? json(getScheduleName(plan.schedule).str()).dump()
-              : plan.scheduleTable);
+              : plan.scheduleTable) +
+         (plan.pipelineBarrier == PipelineBarrier::None
+              ? ",\n  \"pipeline_barrier\": \"none\""
+              : "");
 }

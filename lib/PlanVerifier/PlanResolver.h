@@ -75,6 +75,7 @@ private:
   // ResolveStages.cpp
   void resolveStages();
   void checkSchedule();
+  void checkStageOrder();
 
   // CheckStep.cpp
   void checkSubBatches();
