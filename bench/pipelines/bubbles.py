@@ -1,6 +1,6 @@
 """The bubbles of pipelines: simulated, measured, and by the schedules' formulas.
 
-bubbles.py [--real] [--folder F] [--steps N] [SCHEDULE...]: runs a model whose
+bubbles.py [--real] [--no-barrier] [--folder F] [--steps N] [SCHEDULE...]: runs a model whose
 stages are equal with every schedule, on links that are fast against compute.
 
 Without --real, four stages run with --emulate-compute: each call sleeps for the
@@ -8,6 +8,9 @@ time that the simulator assumes for it, so what differs is the simulator's order
 of events. A busy machine can only wake a sleeper late, so the fastest step counts.
 With --real, two stages compute on two cores, the simulator takes the calls' times
 from `heddle profile`, and the median step counts; the machine should be idle.
+
+With --no-barrier, steps overlap (--pipeline-barrier none), and a step's time is the
+period of steps.
 
 A bubble is the part of a step in which the compute stream of a device runs no
 call, as the mean over devices. Prints for each schedule the step and the bubble,
@@ -47,8 +50,9 @@ def formula(schedule, stages, micro_batches):
     return None
 
 
-def read_trace(path, step):
-    """Returns the seconds of each run of the step, and its bubble."""
+def read_trace(path, step, overlaps):
+    """Returns the seconds of each run of the step, and its bubble. If runs overlap,
+    a run takes the time from the end of the one before."""
     with open(path) as file:
         events = json.load(file)["traceEvents"]
     begin, end = collections.defaultdict(list), collections.defaultdict(list)
@@ -65,15 +69,16 @@ def read_trace(path, step):
             busy[run] += event["dur"]
     runs = []
     for run in sorted(begin)[1:]:  # the first one warms up
-        seconds = max(end[run]) - min(begin[run])
+        since = max(end[run - 1]) if overlaps else min(begin[run])
+        seconds = max(end[run]) - since
         runs.append((seconds * 1e-6, 1 - busy[run] / len(ranks) / seconds))
-    return runs
+    return runs[:-1] if overlaps else runs  # none runs beside the last one's end
 
 
 class Bench:
     def __init__(self, options):
         self.options = options
-        self.stages = 2 if options.real else 4
+        self.stages = 2 if options.real else options.stages
         self.text = os.path.join(options.folder, "text")
         with open(self.text, "w") as file:
             file.write("The quick brown fox jumps over the lazy dog. " * 2000)
@@ -92,7 +97,9 @@ class Bench:
     def flags(self, schedule):
         return [*self.size(), "--batch", "2", "--mesh", f"pp={self.stages}",
                 "--pipeline", schedule, "--micro-batches",
-                str(self.options.micro_batches), "--cluster", self.cluster]
+                str(self.options.micro_batches), "--cluster", self.cluster,
+                *(["--pipeline-barrier", "none", "--clip", "0"]
+                  if self.options.no_barrier else [])]
 
     def size(self):
         return ["--layers", "16", "--hidden", "256" if self.options.real else "128",
@@ -116,7 +123,7 @@ class Bench:
                "--cores", "1", "--data", self.text, "--steps", steps,
                "--trace", trace, "--trace-steps", steps, "--eval-windows", "1",
                "--no-checkpoints", "-o", os.path.join(self.options.folder, "run"))
-        runs = read_trace(trace, "step")
+        runs = read_trace(trace, "step", self.options.no_barrier)
         choose = statistics.median if self.options.real else min
         measured = choose(seconds for seconds, _ in runs)
         computing = [times["computing"] for times in simulated["list_times"]]
@@ -132,7 +139,9 @@ class Bench:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--real", action="store_true")
+    parser.add_argument("--no-barrier", action="store_true")
     parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--stages", type=int, default=4)
     parser.add_argument("--micro-batches", type=int, default=12)
     parser.add_argument("--folder", default="bubbles")
     parser.add_argument("--json")

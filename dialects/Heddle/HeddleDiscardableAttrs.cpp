@@ -94,6 +94,7 @@ static constexpr DiscardableAttr kKnown[] = {
     {kPipelineAttrName, OnModule, isOne<PipelineAttr>,
      "a pipeline, such as #heddle.pipeline<\"pp\", one_f_one_b, stages 4>"},
     {kStageTableAttrName, OnModule, isOne<StringAttr>, "a string"},
+    {kNoStepBarrierAttrName, OnModule, isOne<UnitAttr>, "a unit"},
     {kStageProgramAttrName, OnOp, isOne<StageProgramAttr>,
      "a part of an entry point, such as #heddle.stage_program<\"step\", "
      "forward, stage 0>"},

@@ -272,6 +272,7 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
     plan.addAxes(kPipelineAxis.str(), {mesh.pipeline});
     plan.numStages = mesh.pipeline * getNumChunks(mesh.schedule, mesh.chunks);
     plan.schedule = mesh.schedule;
+    plan.pipelineBarrier = mesh.barrier;
   }
   std::vector<std::string> dataAxes = plan.addAxes("dp", mesh.data);
   std::vector<std::string> contextAxes;

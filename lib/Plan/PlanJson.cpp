@@ -94,11 +94,12 @@ Error PlanReader::readMesh(const json &value, size_t from, Plan &plan) {
 
 Error PlanReader::checkKeys(const json &root) {
   const std::string known[] = {
-      "version",     "mesh",      "operators",       "storage",
-      "splits",      "pins",      "priorities",      "hierarchy",
-      "overlap",     "stages",    "pipeline",        "reduce_gradients",
-      "sub_batches", "recompute", "recompute_bytes", "exchange_chunks",
-      "prediction"};
+      "version",         "mesh",       "operators",
+      "storage",         "splits",     "pins",
+      "priorities",      "hierarchy",  "overlap",
+      "stages",          "pipeline",   "reduce_gradients",
+      "sub_batches",     "recompute",  "recompute_bytes",
+      "exchange_chunks", "prediction", "pipeline_barrier"};
   Error problems = Error::success();
   for (const auto &[key, value] : root.items())
     if (!llvm::is_contained(known, key)) {
@@ -114,7 +115,8 @@ Error PlanReader::checkKeys(const json &root) {
                                        "reduce_gradients, sub_batches, "
                                        "recompute, recompute_bytes, "
                                        "exchange_chunks, overlap, stages, "
-                                       "pipeline or prediction")
+                                       "pipeline, pipeline_barrier or "
+                                       "prediction")
                          : ", did you mean \"" + nearest.str() + "\"?")));
     }
   auto add = [&](Error problem) {

@@ -1,4 +1,4 @@
-//===- PlanStagesJson.cpp - "stages" and "pipeline" of a plan -------------===//
+//===- PlanStagesJson.cpp - The pipeline of a plan ------------------------===//
 
 #include "PlanReader.h"
 #include "heddle/Stages/StageSchedule.h"
@@ -86,10 +86,18 @@ Error PlanReader::readPipeline(const json &root, Plan &plan) {
   if (root.contains("stages"))
     if (Error failure = readStages(root["stages"], locate("stages", 0), plan))
       return failure;
+  if (root.contains("pipeline_barrier")) {
+    const json &value = root["pipeline_barrier"];
+    if (value != "step" && value != "none")
+      return error(locate("pipeline_barrier", 0), "$.pipeline_barrier",
+                   "expected \"step\" or \"none\", got " + showJson(value));
+    if (value == "none")
+      plan.pipelineBarrier = PipelineBarrier::None;
+  }
   // The planner chooses the mesh of a part that names a schedule alone.
   bool isChosen = isPart && !root.contains("mesh") &&
                   !root.contains("stages") && plan.scheduleTable.empty();
-  for (StringRef key : {"stages", "pipeline"})
+  for (StringRef key : {"stages", "pipeline", "pipeline_barrier"})
     if (!isChosen && root.contains(key.str()) && devices == 0)
       return error(locate(key, 0), "$." + key.str(),
                    "expected a mesh with the axis \"pp\", over which the "
@@ -116,5 +124,8 @@ std::string heddle::writePipeline(const Plan &plan) {
   return ",\n  \"stages\": " + writeStages(plan) + ",\n  \"pipeline\": " +
          (plan.scheduleTable.empty()
               ? json(getScheduleName(plan.schedule).str()).dump()
-              : plan.scheduleTable);
+              : plan.scheduleTable) +
+         (plan.pipelineBarrier == PipelineBarrier::None
+              ? ",\n  \"pipeline_barrier\": \"none\""
+              : "");
 }

@@ -2,6 +2,7 @@
 
 #include "PlanResolver.h"
 #include "heddle/Stages/StageSchedule.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -27,6 +28,54 @@ void PlanResolver::checkSchedule() {
       plan.scheduleTable, devices, training ? microBatches : 0);
   if (!schedule)
     report(PlanRule::Schedule, at, path, llvm::toString(schedule.takeError()));
+}
+
+/// Checks that no operator reads, directly or through others, a value of a
+/// later stage. Looks at programs that have a forward pass alone.
+void PlanResolver::checkStageOrder() {
+  llvm::DenseMap<Operation *, int64_t> stages;
+  for (auto [op, stage] : result.stages)
+    stages[op] = stage;
+  struct Latest {
+    int64_t stage = -1;
+    Operation *op = nullptr; ///< that has the stage
+    bool isOfArguments = false;
+  };
+  auto check = [&](Block &body) {
+    llvm::DenseMap<Value, Latest> latest;
+    for (Operation &op : body) {
+      Latest own;
+      op.walk([&](Operation *inner) {
+        for (Value input : inner->getOperands()) {
+          Latest of = latest.lookup(input);
+          own.isOfArguments |= of.isOfArguments || isa<BlockArgument>(input);
+          // An op of variables alone is repeated where it is read.
+          if (of.isOfArguments && of.stage > own.stage)
+            own = {of.stage, of.op, own.isOfArguments};
+        }
+      });
+      if (auto found = stages.find(&op); found != stages.end()) {
+        int64_t stage = found->second;
+        if (stage < own.stage && own.isOfArguments)
+          report(PlanRule::StageOfOperator, plan.stages[stage].position,
+                 "$.stages[" + std::to_string(stage) + "]",
+                 "\"" + getOpName(&op) + "\" reads a value of \"" +
+                     getOpName(own.op) + "\" of stage " + Twine(own.stage) +
+                     ": expected stages in the order of computation",
+                 getOpName(&op));
+        own.stage = std::max(own.stage, stage);
+        own.op = own.stage == stage ? &op : own.op;
+      }
+      for (Value value : op.getResults())
+        latest[value] = own;
+    }
+  };
+  for (auto function : module.getOps<func::FuncOp>()) {
+    auto role = function->getAttrOfType<ProgramRoleAttr>(kRoleAttrName);
+    if (!function.isExternal() &&
+        (!role || role.getValue() == ProgramRole::Evaluate))
+      check(function.getBody().front());
+  }
 }
 
 /// Finds the stage of every op that a glob of "stages" names. Of several globs,
@@ -84,6 +133,7 @@ void PlanResolver::resolveStages() {
     hasOperator.set(*found);
     result.stages.push_back({planned.op, *found});
   }
+  checkStageOrder();
   for (auto [i, stage] : llvm::enumerate(plan.stages))
     if (!hasOperator[i] && llvm::any_of(stage.globs, [&](const auto &glob) {
           return llvm::any_of(names, [&](const std::string &name) {

@@ -113,6 +113,12 @@ TableInfo ManifestReader::table(const Json &object, const std::string &path) {
   if (table.microBatches > maxMicroBatches)
     fail(join(path, "micro_batches"), concat("at most ", maxMicroBatches),
          concat(table.microBatches));
+  if (member(object, path, "barrier", false)) {
+    std::string barrier = string(object, path, "barrier");
+    if (barrier != "run" && barrier != "none")
+      fail(join(path, "barrier"), "run or none", concat("\"", barrier, "\""));
+    table.hasBarrier = barrier != "none";
+  }
   eachObject(object, path, "inputs",
              [&](const Json &element, const std::string &at) {
                port(element, at, table.inputs.emplace_back());

@@ -125,10 +125,9 @@ void SessionState::assignBorders(DeviceState &device) {
     const TableInfo &info = *table.info;
     mostMicroBatches = std::max(mostMicroBatches, info.microBatches);
     for (PlacedTensor &input : table.inputs)
-      assign(input, info.microBatches);
+      assign(input, table.numRuns() * info.microBatches);
     for (size_t i = 0; i < table.outputs.size(); ++i)
-      assign(table.outputs[i],
-             info.outputs[i].perMicroBatch ? info.microBatches : 1);
+      assign(table.outputs[i], table.numRuns() * table.copiesOf(i));
     std::vector<bool> used = findSlots(info, findList(manifest, info, device));
     std::vector<uint8_t *> &slots = device.slots.emplace_back();
     for (size_t i = 0; i < used.size(); ++i)

@@ -11,8 +11,8 @@
 
 namespace heddle::runtime {
 
-std::vector<PreparedEntry> SessionState::prepareTable(size_t table,
-                                                      DeviceState &device) {
+std::vector<PreparedEntry>
+SessionState::prepareTable(size_t table, DeviceState &device, int64_t run) {
   const LoadedTable &loaded = tables[table];
   const TableInfo &info = *loaded.info;
   auto rank = size_t(device.device->rank);
@@ -21,12 +21,14 @@ std::vector<PreparedEntry> SessionState::prepareTable(size_t table,
     switch (operand.kind) {
     case TableOperand::Kind::Input: {
       const PlacedTensor &input = loaded.inputs[operand.index];
-      return input.buffers[rank] + copy * input.copyBytes();
+      return input.buffers[rank] +
+             (size_t(run * info.microBatches) + copy) * input.copyBytes();
     }
     case TableOperand::Kind::Output: {
       const PlacedTensor &output = loaded.outputs[operand.index];
       return output.buffers[rank] +
-             (info.outputs[operand.index].perMicroBatch ? copy : 0) *
+             (size_t(run * loaded.copiesOf(operand.index)) +
+              (info.outputs[operand.index].perMicroBatch ? copy : 0)) *
                  output.copyBytes();
     }
     case TableOperand::Kind::Slot:
@@ -86,8 +88,12 @@ std::vector<PreparedEntry> SessionState::prepareTable(size_t table,
 
 void SessionState::prepareTables() {
   for (DeviceState &device : devices)
-    for (size_t table = 0; table < tables.size(); ++table)
-      device.entries.push_back(prepareTable(table, device));
+    for (size_t table = 0; table < tables.size(); ++table) {
+      device.entries.push_back(prepareTable(table, device, 0));
+      std::vector<PreparedEntry> &second = device.secondEntries.emplace_back();
+      if (tables[table].numRuns() == 2)
+        second = prepareTable(table, device, 1);
+    }
 }
 
 } // namespace heddle::runtime

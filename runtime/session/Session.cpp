@@ -271,46 +271,99 @@ static Status checkCount(const TableInfo &table, std::string_view what,
                  "s, got ", got);
 }
 
-Status Session::run(size_t index, std::span<const ConstBytes> inputs,
-                    std::span<const Bytes> outputs) {
-  SessionState &state = *impl->state;
-  if (index >= state.tables.size())
-    return errorOf("expected a program below ", state.tables.size(), ", got ",
-                   index);
-  LoadedTable &loaded = state.tables[index];
+/// Returns an error unless the caller's buffers have the sizes of a table's
+/// inputs and outputs.
+static Status checkBuffers(const LoadedTable &loaded,
+                           std::span<const ConstBytes> inputs,
+                           std::span<const Bytes> outputs) {
   const TableInfo &table = *loaded.info;
-  int64_t count = table.microBatches;
-  auto copiesOf = [&](size_t output) {
-    return table.outputs[output].perMicroBatch ? count : 1;
-  };
   HEDDLE_RT_RETURN_IF_ERROR(
       checkCount(table, "argument", table.inputs.size(), inputs.size()));
   HEDDLE_RT_RETURN_IF_ERROR(
       checkCount(table, "result", table.outputs.size(), outputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i)
     HEDDLE_RT_RETURN_IF_ERROR(checkBuffer(table, "argument", table.inputs[i],
-                                          count, inputs[i].size()));
+                                          table.microBatches,
+                                          inputs[i].size()));
   for (size_t i = 0; i < outputs.size(); ++i)
     if (!outputs[i].empty())
       HEDDLE_RT_RETURN_IF_ERROR(checkBuffer(table, "result", table.outputs[i],
-                                            copiesOf(i), outputs[i].size()));
-  HEDDLE_RT_RETURN_IF_ERROR(state.broken);
+                                            loaded.copiesOf(i),
+                                            outputs[i].size()));
+  return Status::success();
+}
+
+/// Copies the inputs of a run to the devices.
+static Status scatterInputs(SessionState &state, const LoadedTable &loaded,
+                            std::span<const ConstBytes> inputs, int64_t run) {
+  const TableInfo &table = *loaded.info;
+  int64_t count = table.microBatches, first = run % loaded.numRuns() * count;
   for (size_t i = 0; i < inputs.size(); ++i) {
     size_t bytes = table.inputs[i].bytes();
     for (int64_t copy = 0; copy < count; ++copy)
-      HEDDLE_RT_RETURN_IF_ERROR(
-          state.scatter(loaded.inputs[i], 0, table.inputs[i].elements(),
-                        inputs[i].subspan(size_t(copy) * bytes, bytes), copy));
-  }
-  HEDDLE_RT_RETURN_IF_ERROR(state.runTable(index));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    size_t bytes = table.outputs[i].bytes();
-    for (int64_t copy = 0; !outputs[i].empty() && copy < copiesOf(i); ++copy)
-      HEDDLE_RT_RETURN_IF_ERROR(
-          state.gather(loaded.outputs[i], 0, table.outputs[i].elements(),
-                       outputs[i].subspan(size_t(copy) * bytes, bytes), copy));
+      HEDDLE_RT_RETURN_IF_ERROR(state.scatter(
+          loaded.inputs[i], 0, table.inputs[i].elements(),
+          inputs[i].subspan(size_t(copy) * bytes, bytes), first + copy));
   }
   return Status::success();
+}
+
+/// Copies the outputs of a run to the host.
+static Status gatherOutputs(SessionState &state, const LoadedTable &loaded,
+                            std::span<const Bytes> outputs, int64_t run) {
+  const TableInfo &table = *loaded.info;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    size_t bytes = table.outputs[i].bytes();
+    int64_t count = loaded.copiesOf(i), first = run % loaded.numRuns() * count;
+    for (int64_t copy = 0; !outputs[i].empty() && copy < count; ++copy)
+      HEDDLE_RT_RETURN_IF_ERROR(state.gather(
+          loaded.outputs[i], 0, table.outputs[i].elements(),
+          outputs[i].subspan(size_t(copy) * bytes, bytes), first + copy));
+  }
+  return Status::success();
+}
+
+Status Session::run(size_t index, std::span<const ConstBytes> inputs,
+                    std::span<const Bytes> outputs) {
+  SessionState &state = *impl->state;
+  if (index < state.tables.size() && !state.tables[index].info->hasBarrier)
+    return runMany(
+        index, 1, inputs, outputs, [](int64_t) { return Expected<bool>(true); },
+        [](int64_t) { return Status::success(); });
+  if (index >= state.tables.size())
+    return errorOf("expected a program below ", state.tables.size(), ", got ",
+                   index);
+  LoadedTable &loaded = state.tables[index];
+  HEDDLE_RT_RETURN_IF_ERROR(checkBuffers(loaded, inputs, outputs));
+  HEDDLE_RT_RETURN_IF_ERROR(state.broken);
+  HEDDLE_RT_RETURN_IF_ERROR(scatterInputs(state, loaded, inputs, 0));
+  HEDDLE_RT_RETURN_IF_ERROR(state.runTable(index));
+  return gatherOutputs(state, loaded, outputs, 0);
+}
+
+Status Session::runMany(size_t index, int64_t count,
+                        std::span<const ConstBytes> inputs,
+                        std::span<const Bytes> outputs,
+                        const std::function<Expected<bool>(int64_t)> &prepare,
+                        const std::function<Status(int64_t)> &finish) {
+  SessionState &state = *impl->state;
+  if (index >= state.tables.size() || state.tables[index].info->hasBarrier)
+    return errorOf("expected a program without a barrier, got ", index);
+  LoadedTable &loaded = state.tables[index];
+  HEDDLE_RT_RETURN_IF_ERROR(checkBuffers(loaded, inputs, outputs));
+  HEDDLE_RT_RETURN_IF_ERROR(state.broken);
+  return state.runSequence(
+      index, count,
+      [&](int64_t run) -> Expected<bool> {
+        Expected<bool> follows = prepare(run);
+        if (follows.ok() && *follows)
+          HEDDLE_RT_RETURN_IF_ERROR(scatterInputs(state, loaded, inputs, run));
+        return follows;
+      },
+      [&](int64_t run) -> Status {
+        HEDDLE_RT_RETURN_IF_ERROR(gatherOutputs(state, loaded, outputs, run));
+        return finish(run);
+      });
 }
 
 Status Session::run(std::string_view table,
@@ -340,8 +393,9 @@ Status Session::checkReplicas() const {
 
 std::vector<DeviceTimes> Session::times() const {
   std::vector<DeviceTimes> times;
+  const std::optional<int64_t> &run = impl->state->finishedRun;
   for (const DeviceState &device : impl->state->devices)
-    times.push_back(device.device->times);
+    times.push_back(run ? device.timesOfRuns[*run % 2] : device.device->times);
   return times;
 }
 

@@ -149,7 +149,7 @@ Status SessionState::gatherError(bool allReturned) {
   return broken;
 }
 
-Status SessionState::runOnDevices(Job newJob) {
+Status SessionState::beginOnDevices(Job newJob) {
   if (!broken.ok())
     return broken;
   job = newJob;
@@ -166,12 +166,15 @@ Status SessionState::runOnDevices(Job newJob) {
       device.fail(std::move(status));
     return !device.hasFailed();
   };
+  team.begin(work, this);
+  return Status::success();
+}
+
+Status SessionState::awaitDevices() {
   // Other devices notice a failure only after their own timeout, and then need
   // time to return.
-  bool all =
-      team.run(options.collectiveTimeout * 2 + std::chrono::milliseconds(2000),
-               work, this);
-  return gatherError(all);
+  return gatherError(team.wait(options.collectiveTimeout * 2 +
+                               std::chrono::milliseconds(2000)));
 }
 
 Status SessionState::touchMemory() {
@@ -193,13 +196,12 @@ Status SessionState::touchMemory() {
       forbidGaps(*device.variables, variable, 1);
     int64_t mostMicroBatches = 0;
     for (const LoadedTable &table : state.tables) {
-      int64_t count = table.info->microBatches;
+      int64_t count = table.info->microBatches, runs = table.numRuns();
       mostMicroBatches = std::max(mostMicroBatches, count);
       for (const PlacedTensor &input : table.inputs)
-        forbidGaps(*device.borders, input, count);
+        forbidGaps(*device.borders, input, runs * count);
       for (size_t i = 0; i < table.outputs.size(); ++i)
-        forbidGaps(*device.borders, table.outputs[i],
-                   table.info->outputs[i].perMicroBatch ? count : 1);
+        forbidGaps(*device.borders, table.outputs[i], runs * table.copiesOf(i));
     }
     for (int64_t number = 0; device.microBatches && number < mostMicroBatches;
          ++number)
@@ -254,26 +256,32 @@ static Status issueRun(heddle_rt_device &device, size_t table,
   return device.endRun();
 }
 
+Status SessionState::runEntries(DeviceState &rank, size_t table, int64_t run) {
+  heddle_rt_device &device = *rank.device;
+  auto index = size_t(deviceOfRank[size_t(device.rank)]);
+  if (trace)
+    trace->beginRun(*this, index, table);
+  int64_t begin = nanoseconds();
+  device.place.entry = -1;
+  bool isSecond = run % tables[table].numRuns() == 1;
+  // The two lists differ in addresses, so a device may record both.
+  Status status =
+      issueRun(device, isSecond ? tables.size() + table : table,
+               (isSecond ? rank.secondEntries : rank.entries)[table]);
+  // Entries have only issued their calls. After a failure, too, those that
+  // were issued still use the device's memory.
+  Status ended = device.synchronize();
+  int64_t end = nanoseconds();
+  device.times.total += double(end - begin) * 1e-9;
+  if (trace)
+    trace->setTimes(int32_t(index), table, begin, end);
+  return device.hasFailed() || status.ok() ? ended : status;
+}
+
 Status SessionState::runTable(size_t table) {
   currentTable = table;
-  if (trace)
-    trace->beginRun(*this, table);
-  return runOnDevices([](SessionState &state, DeviceState &rank) -> Status {
-    heddle_rt_device &device = *rank.device;
-    int64_t begin = nanoseconds();
-    Status status;
-    device.place.entry = -1;
-    status = issueRun(device, state.currentTable,
-                      rank.entries[state.currentTable]);
-    // Entries have only issued their calls. After a failure, too, those that
-    // were issued still use the device's memory.
-    Status ended = device.synchronize();
-    int64_t end = nanoseconds();
-    device.times.total += double(end - begin) * 1e-9;
-    if (state.trace)
-      state.trace->setTimes(state.deviceOfRank[size_t(device.rank)],
-                            state.currentTable, begin, end);
-    return device.hasFailed() || status.ok() ? ended : status;
+  return runOnDevices([](SessionState &state, DeviceState &rank) {
+    return state.runEntries(rank, state.currentTable, 0);
   });
 }
 

@@ -7,11 +7,14 @@
 #include "device/Backend.h"
 #include "heddle_rt/session.h"
 #include "session/Layout.h"
+#include "session/RunSequence.h"
 #include "session/Team.h"
 #include "session/Trace.h"
 
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace heddle::runtime {
@@ -24,8 +27,9 @@ struct PlacedTensor {
   /// process.
   std::vector<uint8_t *> buffers;
 
-  /// The tensor of a table has a copy for each micro-batch, one after another:
-  /// the distance between them.
+  /// The tensor of a table has a copy for each micro-batch, one after another,
+  /// and as many again for a second run if the table has no barrier: the
+  /// distance between them.
   size_t copyBytes() const { return alignBuffer(layout.localBytes()); }
 
   /// Returns the lowest rank of this process that holds a block; -1 if none
@@ -45,6 +49,12 @@ struct LoadedProgram {
 
 struct LoadedTable {
   const TableInfo *info;
+  /// Returns the runs that may be under way at once.
+  int64_t numRuns() const { return info->hasBarrier ? 1 : 2; }
+  /// Returns the tensors of an output that a run makes.
+  int64_t copiesOf(size_t output) const {
+    return info->outputs[output].perMicroBatch ? info->microBatches : 1;
+  }
   std::vector<PlacedTensor> inputs, outputs;
 };
 
@@ -72,6 +82,10 @@ struct DeviceState {
   /// By table.
   std::vector<std::vector<uint8_t *>> slots; ///< null for slots of others
   std::vector<std::vector<PreparedEntry>> entries;
+  /// By table: the entries of every second run if the table has no barrier.
+  std::vector<std::vector<PreparedEntry>> secondEntries;
+  /// Of a table without a barrier: the times of the last two runs.
+  DeviceTimes timesOfRuns[2];
   /// The numbers of micro-batches, i64, each aligned as a buffer. Null if no
   /// table needs them.
   uint8_t *microBatches = nullptr;
@@ -115,13 +129,29 @@ struct SessionState {
   /// lie in this state, not on a stack, because a device that hangs may use it
   /// after the caller has returned.
   using Job = Status (*)(SessionState &state, DeviceState &device);
-  Status runOnDevices(Job newJob);
+  Status runOnDevices(Job newJob) {
+    HEDDLE_RT_RETURN_IF_ERROR(beginOnDevices(newJob));
+    return awaitDevices();
+  }
+  /// The two halves of `runOnDevices`.
+  Status beginOnDevices(Job newJob);
+  Status awaitDevices();
   Status gatherError(bool allReturned);
   std::string describeCall(const DeviceState &device, CallPlace place) const;
 
   Status touchMemory();
   Status initializeVariables();
   Status runTable(size_t table);
+  /// Runs a table without a barrier up to `count` times (RunSequence.cpp).
+  /// Calls stage(run) before a run, which returns false if no run follows, and
+  /// finish(run) when all devices have ended it.
+  Status runSequence(size_t table, int64_t count,
+                     const std::function<Expected<bool>(int64_t run)> &stage,
+                     const std::function<Status(int64_t run)> &finish);
+  /// Runs a list of entries on a device, and waits for its streams.
+  Status runEntries(DeviceState &rank, size_t table, int64_t run);
+  /// The run whose times the host reads, if a sequence is under way.
+  std::optional<int64_t> finishedRun;
 
   /// The device of a rank of this process.
   heddle_rt_device &deviceOf(int32_t rank) const {
@@ -156,10 +186,12 @@ private:
   Status gatherFromProcesses(const PlacedTensor &tensor, int64_t first,
                              int64_t count, Bytes to, int64_t copy) const;
   void assignBorders(DeviceState &device);
-  std::vector<PreparedEntry> prepareTable(size_t table, DeviceState &device);
+  std::vector<PreparedEntry> prepareTable(size_t table, DeviceState &device,
+                                          int64_t run);
 
   Job job = nullptr;
   size_t currentTable = 0;
+  RunSequence sequence;
 };
 
 /// Sets the elements of `tensor` that `device` holds to their initial values.

@@ -42,8 +42,8 @@ void Team::work(int32_t device) {
   }
 }
 
-bool Team::run(std::chrono::milliseconds grace, Job newJob, void *jobContext) {
-  std::unique_lock lock(mutex);
+void Team::begin(Job newJob, void *jobContext) {
+  std::lock_guard lock(mutex);
   job = newJob;
   context = jobContext;
   failed = false;
@@ -51,6 +51,10 @@ bool Team::run(std::chrono::milliseconds grace, Job newJob, void *jobContext) {
   std::fill(running.begin(), running.end(), true);
   ++epoch;
   started.notify_all();
+}
+
+bool Team::wait(std::chrono::milliseconds grace) {
+  std::unique_lock lock(mutex);
   finished.wait(lock, [&] { return remaining == 0 || failed; });
   return finished.wait_for(lock, grace, [&] { return remaining == 0; });
 }

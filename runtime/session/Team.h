@@ -35,7 +35,13 @@ public:
   /// on failure. After a failure the other threads have `grace` to return.
   /// Returns true if all threads returned. Otherwise `context` must live as
   /// long as the owner, and the team takes no more jobs.
-  bool run(std::chrono::milliseconds grace, Job job, void *context);
+  bool run(std::chrono::milliseconds grace, Job job, void *context) {
+    begin(job, context);
+    return wait(grace);
+  }
+  /// The two halves of `run`.
+  void begin(Job job, void *context);
+  bool wait(std::chrono::milliseconds grace);
 
   /// Returns true if the device's thread has returned from the last job.
   bool isFinished(int32_t device) const;

@@ -18,20 +18,19 @@ using Json = nlohmann::json;
 static constexpr int32_t runThread = 100;
 
 Trace::Trace(size_t devices, size_t tables, size_t keep)
-    : keep(std::max<size_t>(keep, 1)), counts(tables) {
+    : keep(std::max<size_t>(keep, 1)),
+      counts(devices, std::vector<int64_t>(tables)) {
   runs.resize(devices);
   for (auto &device : runs)
     device.assign(tables, std::vector<TracedRun>(this->keep));
 }
 
-void Trace::beginRun(SessionState &state, size_t table) {
-  int64_t number = counts[table]++;
-  for (size_t device = 0; device < runs.size(); ++device) {
-    TracedRun &run = current(device, table);
-    run.number = number;
-    run.events.clear();
-    state.devices[device].device->trace = &run.events;
-  }
+void Trace::beginRun(SessionState &state, size_t device, size_t table) {
+  int64_t number = counts[device][table]++;
+  TracedRun &run = current(device, table);
+  run.number = number;
+  run.events.clear();
+  state.devices[device].device->trace = &run.events;
 }
 
 namespace {

@@ -26,8 +26,8 @@ class Trace {
 public:
   Trace(size_t devices, size_t tables, size_t keep);
 
-  /// Gives each device the memory for its next run of a table.
-  void beginRun(SessionState &state, size_t table);
+  /// Gives a device the memory for its next run of a table.
+  void beginRun(SessionState &state, size_t device, size_t table);
   /// Sets the times of a device's present run of a table.
   void setTimes(int32_t device, size_t table, int64_t begin, int64_t end) {
     TracedRun &run = current(size_t(device), table);
@@ -42,11 +42,11 @@ public:
 
 private:
   TracedRun &current(size_t device, size_t table) {
-    return runs[device][table][size_t(counts[table] - 1) % keep];
+    return runs[device][table][size_t(counts[device][table] - 1) % keep];
   }
 
   size_t keep;
-  std::vector<int64_t> counts;                           ///< of runs, by table
+  std::vector<std::vector<int64_t>> counts; ///< of runs, by device, table
   std::vector<std::vector<std::vector<TracedRun>>> runs; ///< by device, table
 };
 

@@ -152,6 +152,7 @@ Expected<TrainingTables> TrainingTables::find(const Manifest &manifest) {
   HEDDLE_RT_RETURN_IF_ERROR(checkInputs(info));
   tables.inputs = info.inputs;
   tables.microBatches = info.microBatches;
+  tables.hasBarrier = info.hasBarrier;
   HEDDLE_RT_RETURN_IF_ERROR(
       findScalars(info, {{PortRole::Loss, &tables.loss},
                          {PortRole::GradientNorm, &tables.gradientNorm},

@@ -61,6 +61,7 @@ struct TrainingTables {
   /// Outputs of `evaluate`.
   size_t lossSum = 0, labelCount = 0;
   int64_t microBatches = 1;
+  bool hasBarrier = true; ///< of `step`
   size_t stepCounter = 0; ///< index of the variable that counts the steps
 
   /// Finds the tables in the manifest. An error names the missing table.

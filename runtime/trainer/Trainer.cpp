@@ -52,8 +52,12 @@ private:
   Expected<fs::path> chooseCheckpoint(const std::vector<fs::path> &existing);
   Status describeIntact(const Status &why,
                         const std::vector<fs::path> &existing) const;
-  Status sample();
-  Expected<StepResults> runStep();
+  Status sample(int64_t step);
+  std::vector<Bytes> outputsInto(StepResults &results) const;
+  Status runStep();
+  Status runSteps(const std::function<bool()> &stopRequested);
+  int64_t stepsUntilPause() const;
+  Status finishStep(const StepResults &results);
   Expected<bool> isStopped(const std::function<bool()> &stopRequested);
   Status evaluateHeldOut();
   Status checkpoint();
@@ -77,6 +81,9 @@ private:
   int64_t checkpointed = -1; ///< step of this run's newest checkpoint
   int64_t evaluated = -1;
   std::optional<double> lastLoss;
+  size_t bytesPerDevice = 0;   ///< most of any device
+  double smoothSeconds = 0;    ///< of a step; recent steps weigh most
+  Clock::time_point stepBegin; ///< the end of the step before, or a pause
 };
 
 } // namespace
@@ -304,7 +311,7 @@ static std::span<int32_t> idsOf(std::vector<std::byte> &input) {
 }
 
 /// Reads the rows of a step that ranks of this process have.
-Status Trainer::sample() {
+Status Trainer::sample(int64_t step) {
   int64_t sequence = tokens->sequence;
   for (int64_t part = 0; part < tables.microBatches; ++part)
     for (auto [first, last] : localRows) {
@@ -315,23 +322,100 @@ Status Trainer::sample() {
                      static_cast<size_t>((last - first) * sequence));
       };
       HEDDLE_RT_RETURN_IF_ERROR(sampler->sample(
-          completed, row, rowsOf(tokens->features), rowsOf(tokens->labels)));
+          step, row, rowsOf(tokens->features), rowsOf(tokens->labels)));
     }
   return Status::success();
 }
 
-Expected<StepResults> Trainer::runStep() {
-  if (sampler)
-    HEDDLE_RT_RETURN_IF_ERROR(sample());
-  StepResults results;
+std::vector<Bytes> Trainer::outputsInto(StepResults &results) const {
   std::vector<Bytes> outputs(
       session.manifest().tables[tables.step].outputs.size());
   outputs[tables.loss] = writableBytesOf(results.loss);
   outputs[tables.gradientNorm] = writableBytesOf(results.gradientNorm);
   outputs[tables.learningRate] = writableBytesOf(results.learningRate);
+  return outputs;
+}
+
+Status Trainer::runStep() {
+  StepResults results;
+  auto run = [&]() -> Status {
+    if (sampler)
+      HEDDLE_RT_RETURN_IF_ERROR(sample(completed));
+    std::vector<ConstBytes> values(inputs.begin(), inputs.end());
+    return session.run(tables.step, values, outputsInto(results));
+  };
+  session.resetTimes();
+  stepBegin = Clock::now();
+  if (Status status = run(); !status.ok())
+    return std::move(status).in("step " + std::to_string(completed + 1));
+  return finishStep(results);
+}
+
+/// Returns the number of steps until something needs the parameters: a
+/// checkpoint, an evaluation or the end.
+int64_t Trainer::stepsUntilPause() const {
+  int64_t count = options.steps - completed;
+  for (int64_t each : {options.evaluateEach, options.checkpointEach})
+    if (each > 0)
+      count = std::min(count, each - completed % each);
+  return count;
+}
+
+/// Runs steps that overlap: no barrier is at the end of a step.
+Status Trainer::runSteps(const std::function<bool()> &stopRequested) {
+  StepResults results;
   std::vector<ConstBytes> values(inputs.begin(), inputs.end());
-  HEDDLE_RT_RETURN_IF_ERROR(session.run(tables.step, values, outputs));
-  return results;
+  int64_t first = completed;
+  stepBegin = Clock::now();
+  Status ofStep;
+  Status status = session.runMany(
+      tables.step, stepsUntilPause(), values, outputsInto(results),
+      [&](int64_t run) -> Expected<bool> {
+        if (run > 0) {
+          Expected<bool> stopped = isStopped(stopRequested);
+          if (!stopped.ok() || *stopped)
+            return stopped.ok() ? Expected<bool>(false) : std::move(stopped);
+        }
+        if (sampler)
+          HEDDLE_RT_RETURN_IF_ERROR(sample(first + run));
+        return true;
+      },
+      [&](int64_t) { return ofStep = finishStep(results); });
+  return status.ok() || !ofStep.ok()
+             ? status
+             : std::move(status).in("step " + std::to_string(completed + 1));
+}
+
+/// Counts and reports a step.
+Status Trainer::finishStep(const StepResults &results) {
+  ++completed;
+  lastLoss = results.loss;
+  Clock::time_point end = Clock::now();
+  double seconds = std::chrono::duration<double>(end - stepBegin).count();
+  stepBegin = end;
+  smoothSeconds =
+      smoothSeconds == 0 ? seconds : 0.9 * smoothSeconds + 0.1 * seconds;
+
+  StepReport report;
+  report.step = completed;
+  report.steps = options.steps;
+  report.loss = results.loss;
+  report.gradientNorm = results.gradientNorm;
+  report.learningRate = results.learningRate;
+  report.tokensPerSecond =
+      static_cast<double>(tables.labelsPerStep()) / smoothSeconds;
+  report.secondsLeft =
+      static_cast<double>(options.steps - completed) * smoothSeconds;
+  report.seconds = seconds;
+  report.times = session.times().front();
+  report.bytesPerDevice = bytesPerDevice;
+  observer.step(report);
+  if (!std::isfinite(results.loss) && !session.emulatesCompute())
+    return error("step " + std::to_string(completed) + ": the loss is " +
+                 std::to_string(results.loss) +
+                 ", so the parameters are lost; resume from an earlier "
+                 "checkpoint with a smaller learning rate or clipping");
+  return Status::success();
 }
 
 Status Trainer::evaluateHeldOut() {
@@ -409,8 +493,7 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
   DeviceMemory most = *std::ranges::max_element(
       memory, {}, [](const DeviceMemory &device) { return device.total(); });
   observer.memory(most);
-  double tokensPerStep = static_cast<double>(tables.labelsPerStep());
-  double smoothSeconds = 0; // average time of a step; recent steps weigh most
+  bytesPerDevice = most.total();
 
   while (completed < options.steps) {
     auto stopped = isStopped(stopRequested);
@@ -418,37 +501,8 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
       return std::move(stopped).status();
     if (*stopped)
       break;
-    session.resetTimes();
-    Clock::time_point begin = Clock::now();
-    auto results = runStep();
-    if (!results.ok())
-      return std::move(results).status().in("step " +
-                                            std::to_string(completed + 1));
-    ++completed;
-    lastLoss = results->loss;
-    double seconds =
-        std::chrono::duration<double>(Clock::now() - begin).count();
-    smoothSeconds =
-        smoothSeconds == 0 ? seconds : 0.9 * smoothSeconds + 0.1 * seconds;
-
-    StepReport report;
-    report.step = completed;
-    report.steps = options.steps;
-    report.loss = results->loss;
-    report.gradientNorm = results->gradientNorm;
-    report.learningRate = results->learningRate;
-    report.tokensPerSecond = tokensPerStep / smoothSeconds;
-    report.secondsLeft =
-        static_cast<double>(options.steps - completed) * smoothSeconds;
-    report.seconds = seconds;
-    report.times = session.times().front();
-    report.bytesPerDevice = most.total();
-    observer.step(report);
-    if (!std::isfinite(results->loss) && !session.emulatesCompute())
-      return error("step " + std::to_string(completed) + ": the loss is " +
-                   std::to_string(results->loss) +
-                   ", so the parameters are lost; resume from an earlier "
-                   "checkpoint with a smaller learning rate or clipping");
+    HEDDLE_RT_RETURN_IF_ERROR(tables.hasBarrier ? runStep()
+                                                : runSteps(stopRequested));
 
     bool last = completed == options.steps;
     if (!last && options.evaluateEach > 0 &&

@@ -103,8 +103,16 @@ SUB_BATCHES = {
     for name in ("gpt2-dropout", "llama-dropout")}
 
 TRAINING = ["--lr", "1e-3", "--warmup", "2", "--schedule", "cosine",
-            "--weight-decay", "0.1", "--clip", "1", "--seed", "7",
+            "--weight-decay", "0.1", "--seed", "7",
             "--steps", str(STEPS)]
+
+
+def training(arguments):
+    """Returns the options of training. Clipping needs a pipeline's barrier."""
+    if "--clip" in arguments:
+        return TRAINING
+    clip = "0" if "--pipeline-barrier" in arguments else "1"
+    return TRAINING + ["--clip", clip]
 
 
 def write_tokens(path, vocabulary, count=4000):
@@ -156,7 +164,7 @@ class Model:
         if "both-ways" in self.name:
             source, shape = self.without_mask(shape), []
         self.programs.compile(
-            source, artifact, arguments + TRAINING + shape +
+            source, artifact, arguments + training(arguments) + shape +
             ["--micro-batches", str(micro), "--gradients"])
         train = ["--data", self.folder / "text", "--steps", STEPS,
                  "--eval-every", "0", "--check-replicas", "--no-checkpoints"]

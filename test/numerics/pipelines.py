@@ -18,6 +18,7 @@ import matrix
 from programs import Failure, Programs, Report
 
 ROWS = 2  # of a micro-batch
+FREE = ["--pipeline-barrier", "none"]
 MESHES = {
     "pp2": (["--mesh", "pp=2"], 4),
     "pp4": (["--mesh", "pp=4"], 6),
@@ -42,6 +43,11 @@ MESHES = {
     "pp2-tp2-oases": (["--mesh", "pp=2,tp=2", "--overlap", "oases"], 4),
     "pp2-tp2-auto": (["--mesh", "pp=2,tp=2", "--overlap", "auto"], 4),
     "pp2-bf16": (["--mesh", "pp=2", "--bf16"], 4),
+    # Steps that overlap.
+    "pp2-free": (["--mesh", "pp=2"] + FREE, 4),
+    "pp4-free": (["--mesh", "pp=4"] + FREE, 6),
+    "pp2-dp2-tp2-free": (["--mesh", "pp=2,dp=2,tp=2"] + FREE, 4),
+    "pp2-zero2-free": (["--mesh", "pp=2,dp=2", "--zero", "2"] + FREE, 4),
 }
 SCHEDULES = ["gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"]
 # Stages of two layers each, so that there are segments to compute again.
@@ -50,9 +56,9 @@ matrix.MODELS["llama-deep"] = dict(matrix.llama(64, 8, 4), num_hidden_layers=4)
 MODELS = ["gpt2", "llama", "gpt2-odd", "gpt2-dropout", "gpt2-deep", "llama-deep"]
 # The cases of every check.
 SHORT = {
-    "gpt2": ["pp2/1f1b", "pp2-tp2/zb-h1", "pp2-dp2/gpipe", "pp2-zero1/interleaved",
+    "gpt2": ["pp2-free/zb-h2", "pp2/1f1b", "pp2-tp2/zb-h1", "pp2-dp2/gpipe", "pp2-zero1/interleaved",
              "pp4/zb-v"],
-    "llama": ["pp2/zb-v", "pp4/1f1b", "pp2-dp2/interleaved"],
+    "llama": ["pp4-free/zb-v", "pp2/zb-v", "pp4/1f1b", "pp2-dp2/interleaved"],
     # The copies of the tied table are updated in different kernels.
     "gpt2-odd": ["pp2-dp2-tp2-zero1/1f1b", "pp2-dp2-tp2-zero1/interleaved"],
     "gpt2-deep": ["pp2-recompute/1f1b", "pp2-recompute/zb-h1"],
@@ -70,7 +76,7 @@ class Pipelines(matrix.Model):
         """Trains ten steps. Returns the losses and the gradients of a batch."""
         artifact = self.folder / (name.replace("/", "-") + ".heddle")
         self.programs.compile(
-            self.path, artifact, arguments + matrix.TRAINING +
+            self.path, artifact, arguments + matrix.training(arguments) +
             ["--batch", str(ROWS), "--seq", str(self.sequence),
              "--micro-batches", str(micro), "--gradients"])
         train = ["--data", self.folder / "text", "--steps", matrix.STEPS,
@@ -101,9 +107,12 @@ def run_model(name, programs, scratch, report, cases):
         arguments, micro = MESHES[mesh]
 
         def run():
-            if micro not in serial:
-                serial[micro] = model.train("serial-%d" % micro, [], micro)
-                losses = serial[micro][0]
+            free = "--pipeline-barrier" in arguments
+            key = micro, free
+            if key not in serial:
+                serial[key] = model.train("serial-%d%s" % (micro, "-free" * free),
+                                          ["--clip", "0"] * free, micro)
+                losses = serial[key][0]
                 if not losses[-1] < losses[0]:
                     raise Failure("the loss does not fall: %s" % losses)
             bounds = (matrix.LOSS, matrix.GRADIENT)
@@ -111,7 +120,7 @@ def run_model(name, programs, scratch, report, cases):
                 bounds = (matrix.BF16_LOSS, matrix.BF16_GRADIENT)
             return matrix.compare(
                 model.train(case, arguments + ["--pipeline", schedule], micro),
-                serial[micro], *bounds)
+                serial[key], *bounds)
 
         report.case(name + " " + case, run)
 

@@ -25,11 +25,13 @@ CONFIGURATIONS = {
 PIPELINES = {
     "pp2-tp2": ["--mesh", "pp=2,tp=2", "--pipeline", "zb-h1"],
     "pp4": ["--mesh", "pp=4", "--pipeline", "1f1b"],
+    "pp2-free": ["--mesh", "pp=2", "--pipeline", "zb-v"] + pipelines.FREE,
+    "pp4-free": ["--mesh", "pp=4", "--pipeline", "zb-h2"] + pipelines.FREE,
 }
-CONFIGURATIONS["gpt2"]["pp2-tp2"] = [2, 4]
+CONFIGURATIONS["gpt2"].update({"pp2-tp2": [2, 4], "pp2-free": [2]})
 LONG = {
     "gpt2": {"dp4": [2, 4], "tp4": [4], "zero1": [2], "heads4": [4],
-             "pp4": [2, 4], "sequence4": [2], "hierarchy-zero3": [2, 4], "degrees8": [4]},
+             "pp4": [2, 4], "pp4-free": [2, 4], "sequence4": [2], "hierarchy-zero3": [2, 4], "degrees8": [4]},
     "llama": {"dp2-tp2": [4], "split-uneven": [2], "gather2-tp2": [2, 4]},
 }
 # Every schedule with every mesh.

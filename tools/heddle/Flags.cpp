@@ -151,7 +151,15 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
           ->check(positive())
           ->needs(mesh)
           ->group(group);
-  plan->excludes(pipeline)->excludes(chunks);
+  CLI::Option *barrier =
+      addChoice<PipelineBarrier>(
+          app, "--pipeline-barrier", flags.options.mesh.barrier,
+          {{"step", PipelineBarrier::Step}, {"none", PipelineBarrier::None}},
+          "Where the stages over pp wait for each other: at the end of each "
+          "step (default), or only for what they send, which excludes --clip")
+          ->needs(mesh)
+          ->group(group);
+  plan->excludes(pipeline)->excludes(chunks)->excludes(barrier);
   app.add_option("--sub-batches", flags.options.subBatches,
                  "Run the batch in so many parts, so that the communication of "
                  "one can run beside the computation of another (default: as "

@@ -134,6 +134,7 @@ int tools::resolvePlan(CompileFlags &flags) {
     mesh->sequence = options.mesh.sequence;
     mesh->schedule = options.mesh.schedule;
     mesh->chunks = options.mesh.chunks;
+    mesh->barrier = options.mesh.barrier;
     options.mesh = *mesh;
     int64_t devices = mesh->getNumDevices();
     if (devices <= kMaxPlanDevices && flags.devices != 0 &&
@@ -167,11 +168,13 @@ int tools::resolvePlan(CompileFlags &flags) {
     return exitFailure;
   }
   bool statesSchedule = options.mesh.schedule != PipelineSchedule::OneFOneB ||
-                        options.mesh.chunks != 0;
+                        options.mesh.chunks != 0 ||
+                        options.mesh.barrier != PipelineBarrier::Step;
   if (statesSchedule && options.mesh.pipeline == 1) {
-    reportError("--pipeline and --chunks are about stages over pp: expected "
-                "--mesh with pp=N of at least 2, got --mesh " +
-                flags.mesh);
+    reportError(
+        "--pipeline, --chunks and --pipeline-barrier are about stages "
+        "over pp: expected --mesh with pp=N of at least 2, got --mesh " +
+        flags.mesh);
     return exitFailure;
   }
   // dp=1 in the mesh states that one data parallel device is wanted. A mesh

@@ -56,6 +56,9 @@ struct EntryTable {
   std::string name;
   std::optional<ProgramRole> role;
   int64_t microBatches = 1;
+  /// False: a rank that has run its list may begin the next run of the table
+  /// before the other ranks have ended this one.
+  bool hasBarrier = true;
   llvm::SmallVector<rt::PortAttr> inputs, outputs;
   std::vector<TableSlot> slots;
   std::vector<TableList> lists;

@@ -27,6 +27,7 @@ struct DefaultMesh {
   PipelineSchedule schedule = PipelineSchedule::OneFOneB;
   /// Stages on each of these devices; 0: as the schedule needs.
   int64_t chunks = 0;
+  PipelineBarrier barrier = PipelineBarrier::Step;
   /// The number of parts of the sequence. If above 1, the mesh has an axis cp.
   int64_t context = 1;
   ContextParallelism attention = ContextParallelism::Ring;

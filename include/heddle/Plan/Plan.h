@@ -103,6 +103,12 @@ struct PlanStage {
   PlanPosition position;
 };
 
+/// Where the devices of a pipeline wait for each other.
+enum class PipelineBarrier {
+  Step, ///< at the end of each step
+  None  ///< only for what they send each other
+};
+
 /// The mesh axis along which the stages of a pipeline lie.
 inline constexpr llvm::StringLiteral kPipelineAxis = "pp";
 
@@ -147,6 +153,7 @@ struct Plan {
   PipelineSchedule schedule = PipelineSchedule::OneFOneB;
   /// A schedule of the plan's own as JSON text; "" if it has none.
   std::string scheduleTable;
+  PipelineBarrier pipelineBarrier = PipelineBarrier::Step;
   /// What the planner expected of the plan, if it made it.
   std::optional<PlanPrediction> prediction;
   /// The positions of the keys of the plan's object that its text has.

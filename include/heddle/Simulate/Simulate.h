@@ -50,6 +50,8 @@ struct CallList {
   std::shared_ptr<mlir::OwningOpRef<mlir::ModuleOp>> transfers = {};
   /// The bytes of each slot.
   std::vector<int64_t> slots = {};
+  /// Whether all lists end a step before one of them begins the next.
+  bool hasBarrier = true;
 };
 
 /// Returns what an entry point of a module calls. "step" is @step, or
@@ -133,6 +135,9 @@ struct MemoryUse {
   /// What the runtime allocates, as in the artifact's manifest.
   DeviceMemoryPlan plan;
   int64_t capacity = 0; ///< of a device of the cluster
+  /// The most bytes that slots hold of values in flight, and of values that only
+  /// the passes for weights still need.
+  int64_t inFlight = 0, forWeights = 0;
   /// Bytes in use from a time on: variables, arguments and results, and the
   /// parts of the arena and of slots that hold values. Times ascend.
   std::vector<std::pair<double, int64_t>> curve;
@@ -146,7 +151,8 @@ struct MemoryUse {
 struct Simulation {
   std::string cluster;
   int64_t devices = 1;
-  double seconds = 0; ///< of the step
+  /// Of the step. Without a barrier, steps follow each other with this period.
+  double seconds = 0;
   /// Of the list that waits longest: the seconds for which its compute stream
   /// waits for communication.
   double exposed = 0;

@@ -100,7 +100,7 @@ private:
     case StageWork::SendGradients:
       return 2 * stages + 1;
     case StageWork::Update:
-      return 2 * stages + 2;
+      return 2 * stages + 2 + part.getStage(); // a device here
     }
     return 0;
   }

@@ -240,6 +240,8 @@ static void writeTable(json::OStream &out, const EntryTable &table,
   if (std::optional<runtime::TableRole> role = getTableRole(table))
     out.attribute("role", StringRef(runtime::name(*role)));
   out.attribute("micro_batches", table.microBatches);
+  if (!table.hasBarrier)
+    out.attribute("barrier", "none");
   out.attributeArray("inputs", [&] {
     for (rt::PortAttr port : table.inputs)
       out.object([&] { writePort(out, port, sets); });

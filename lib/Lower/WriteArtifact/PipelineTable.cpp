@@ -341,9 +341,12 @@ void PipelineTable::orderCalls() {
 
 Channel PipelineTable::getChannel(const ProgramPorts &source,
                                   int64_t to) const {
+  StageWork work = source.part.getWork();
+  // What an update sends goes to the next device, as activations do.
   return {getDevice(source), to,
-          source.part.getWork() == StageWork::Forward &&
-              source.part.getStage() + 1 < pipeline.getStages()};
+          work == StageWork::Update ||
+              (work == StageWork::Forward &&
+               source.part.getStage() + 1 < pipeline.getStages())};
 }
 
 /// Returns the devices other than the source's that read a value.
@@ -476,6 +479,8 @@ EntryTable PipelineTable::build() {
   auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName);
   if (table.role == ProgramRole::Step && count)
     table.microBatches = count.getInt();
+  table.hasBarrier = table.role != ProgramRole::Step ||
+                     !module->hasAttr(kNoStepBarrierAttrName);
   auto text = module->getAttrOfType<StringAttr>(kStageTableAttrName);
   // heddle-cut-stages has made this schedule before.
   schedule = llvm::cantFail(getSchedule(pipeline, text ? text.getValue() : "",

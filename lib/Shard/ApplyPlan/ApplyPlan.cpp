@@ -60,6 +60,8 @@ static void setPipeline(ModuleOp module, const Plan &plan) {
   if (!plan.scheduleTable.empty())
     module->setAttr(kStageTableAttrName,
                     builder.getStringAttr(plan.scheduleTable));
+  if (plan.pipelineBarrier == PipelineBarrier::None)
+    module->setAttr(kNoStepBarrierAttrName, builder.getUnitAttr());
 }
 
 /// Sets the attributes of operators, variables and values.

@@ -34,6 +34,7 @@ public:
     CallList list;
     list.ranks = from.ranks;
     list.transfers = transfers;
+    list.hasBarrier = table.hasBarrier;
     for (const TableSlot &slot : table.slots)
       list.slots.push_back(slot.bytes);
     for (const TableEntry &entry : from.entries)

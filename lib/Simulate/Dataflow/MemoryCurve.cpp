@@ -9,6 +9,7 @@
 
 #include "MemoryCurve.h"
 #include "Accesses.h"
+#include "SlotPeaks.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -122,6 +123,8 @@ void heddle::fillMemoryCurves(Simulation &simulation) {
   for (unsigned list = 0; list < simulation.lists.size(); ++list)
     fillMemoryCurve(simulation, simulation.lists[list], calls[list],
                     simulation.memories[list]);
+  for (auto [list, memory] : llvm::zip(simulation.lists, simulation.memories))
+    fillSlotPeaks(list, memory);
   simulation.memory = *llvm::max_element(
       simulation.memories, [](const MemoryUse &a, const MemoryUse &b) {
         return std::pair(a.plan.total(), a.peak) <

@@ -115,6 +115,8 @@ static void writeStep(json::OStream &out, const Simulation &simulation,
         out.attribute("exposed", times.exposed);
         out.attribute("bubble", simulation.getBubble(list));
         out.attribute("slots", simulation.memories[list].plan.slots);
+        out.attribute("in_flight", simulation.memories[list].inFlight);
+        out.attribute("for_weights", simulation.memories[list].forWeights);
         out.attribute("memory", simulation.memories[list].plan.total());
         out.attribute("capacity", simulation.memories[list].capacity);
         out.attribute("peak", simulation.memories[list].peak);

@@ -132,6 +132,18 @@ private:
           mebibytes(double(memory.plan.slots)),
           mebibytes(double(memory.plan.total())));
     }
+    if (llvm::none_of(simulation.memories, [](const MemoryUse &memory) {
+          return memory.forWeights > 0;
+        }))
+      return;
+    out << "of the slots        in flight MiB  needed by weights' passes alone "
+           "MiB\n";
+    for (auto [index, list] : llvm::enumerate(simulation.lists)) {
+      const MemoryUse &memory = simulation.memories[index];
+      out << llvm::format("  %-18s %12.1f %12.1f\n", getRankNames(list).c_str(),
+                          mebibytes(double(memory.inFlight)),
+                          mebibytes(double(memory.forWeights)));
+    }
   }
 
   void printStreams() {

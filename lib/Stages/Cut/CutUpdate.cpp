@@ -12,7 +12,9 @@ namespace {
 
 /// Writes the update of one device. Values that need the variables of several
 /// devices are sums of scalars, of which each device adds its own terms. The
-/// ends of these sums (`roots`) are added up over the devices.
+/// ends of these sums (`roots`) are added up over the devices. Without a
+/// barrier at the step's end, each device passes its sum on to the next one,
+/// and only the last device, which begins a step last, has the total.
 class UpdateCutter {
 public:
   UpdateCutter(func::FuncOp update, StringRef entry, const Pipeline &pipeline,
@@ -36,10 +38,18 @@ private:
   const llvm::BitVector &getDevices(Value value) {
     return devicesOf.find(value)->second;
   }
+  llvm::BitVector getLastDevice() const {
+    llvm::BitVector last(pipeline.devices);
+    last.set(pipeline.devices - 1);
+    return last;
+  }
   bool isOfDevice(Operation *op, int64_t device);
   Value addTerms(OpBuilder &builder, Operation *op, IRMapping &values,
                  int64_t device);
   void sumRoots(OpBuilder &builder, IRMapping &values, int64_t device);
+  void passRoots(OpBuilder &builder, IRMapping &values, int64_t device,
+                 ArrayRef<Value> received);
+  DictionaryAttr getSumAttrs(size_t root, int64_t device);
 
   func::FuncOp update;
   StringRef entry;
@@ -49,6 +59,9 @@ private:
   llvm::DenseMap<Value, llvm::BitVector> devicesOf;
   llvm::DenseSet<Operation *> sums; ///< of terms of several devices
   llvm::SetVector<Value> roots;
+  /// Without a barrier: the sums of roots that the last device written passes
+  /// on, by root; null if it has no term.
+  SmallVector<Value> passed;
   llvm::DenseSet<Operation *> beforeRoots;
 };
 
@@ -73,7 +86,7 @@ LogicalResult UpdateCutter::findRoots() {
     if (auto load = dyn_cast<LoadOp>(op)) {
       VariableOp variable = getVariable(load.getVariableAttr());
       // Each device has its own sum of losses.
-      isMixed = variable.getRole() == VariableRole::Loss;
+      isMixed = variable.getRole() == VariableRole::Loss && pipeline.hasBarrier;
       if (llvm::BitVector own = owners.getDevices(getParameterOf(variable));
           own.any())
         devices = own;
@@ -90,6 +103,13 @@ LogicalResult UpdateCutter::findRoots() {
     if (!isMixed && !isAfter && isLinear(&op) &&
         (devices.none() || (isScalarSum && devices != some)))
       isMixed = true;
+    if (!pipeline.hasBarrier && isAfter && (devices.none() || isa<StoreOp>(op)))
+      return op.emitOpError()
+             << "depends on a sum over all stages, such as the norm of all "
+                "gradients, for which every stage has to wait: expected no "
+                "clipping (--clip 0), or a barrier at the end of each step "
+                "(--pipeline-barrier step, or no \"pipeline_barrier\" in the "
+                "plan)";
     if (devices.none() && !isMixed)
       return op.emitOpError()
              << "needs the variables of several stages, and is no sum of "
@@ -113,6 +133,8 @@ LogicalResult UpdateCutter::findRoots() {
           devices &= getDevices(input);
       if (devices.none())
         return op.emitOpError() << "needs the variables of several stages";
+      if (!pipeline.hasBarrier)
+        devices &= getLastDevice();
       isMixed = false;
     }
     if (isSum)
@@ -305,6 +327,35 @@ void UpdateCutter::sumRoots(OpBuilder &builder, IRMapping &values,
   }
 }
 
+/// Returns the attributes of the sum of a root over devices 0 to `device`.
+DictionaryAttr UpdateCutter::getSumAttrs(size_t root, int64_t device) {
+  Builder builder(update.getContext());
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr(
+           kNameAttrName,
+           builder.getStringAttr("of" + Twine(device) + ".sum" + Twine(root))),
+       builder.getNamedAttr(kShardingAttrName,
+                            makeSharding(pipeline.mesh, {}))});
+}
+
+/// Adds the device's terms to the sums that it received from the device before.
+void UpdateCutter::passRoots(OpBuilder &builder, IRMapping &values,
+                             int64_t device, ArrayRef<Value> received) {
+  passed.clear();
+  for (auto [root, before] : llvm::zip(roots, received)) {
+    Value sum = values.lookupOrNull(root);
+    if (sum && before)
+      sum = builder.create<arith::AddFOp>(update.getLoc(), before, sum);
+    else if (before)
+      sum = before;
+    passed.push_back(sum);
+    if (device == pipeline.devices - 1)
+      values.map(root, sum);
+    else
+      values.erase(root);
+  }
+}
+
 LogicalResult UpdateCutter::writeDevice(int64_t device) {
   SmallVector<VariableOp> shared = getSharedGradients(device);
   SmallVector<Type> types;
@@ -320,6 +371,14 @@ LogicalResult UpdateCutter::writeDevice(int64_t device) {
       attrs.push_back(getGradientAttrs(gradient, other));
     }
   }
+  SmallVector<unsigned> sumArguments; // of the roots that the device receives
+  if (!pipeline.hasBarrier)
+    for (auto [root, sum] : llvm::enumerate(passed))
+      if (sum) {
+        sumArguments.push_back(root);
+        types.push_back(sum.getType());
+        attrs.push_back(getSumAttrs(root, device - 1));
+      }
   func::FuncOp function = addFunction(StageWork::Update, device, types, attrs);
   OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
   IRMapping values;
@@ -374,7 +433,14 @@ LogicalResult UpdateCutter::writeDevice(int64_t device) {
   for (Operation &op : body.without_terminator())
     if (beforeRoots.contains(&op))
       write(op);
-  sumRoots(builder, values, device);
+  if (pipeline.hasBarrier) {
+    sumRoots(builder, values, device);
+  } else {
+    SmallVector<Value> received(roots.size());
+    for (auto [i, root] : llvm::enumerate(sumArguments))
+      received[root] = function.getArgument(arguments.size() + i);
+    passRoots(builder, values, device, received);
+  }
   for (Operation &op : body.without_terminator())
     if (!beforeRoots.contains(&op))
       write(op);
@@ -389,6 +455,12 @@ LogicalResult UpdateCutter::writeDevice(int64_t device) {
     results.push_back(own);
     resultAttrs.push_back(update.getResultAttrDict(operand.getOperandNumber()));
   }
+  if (!pipeline.hasBarrier && device + 1 < pipeline.devices)
+    for (auto [root, sum] : llvm::enumerate(passed))
+      if (sum) {
+        results.push_back(sum);
+        resultAttrs.push_back(getSumAttrs(root, device));
+      }
   addReturn(function, results, resultAttrs);
   return success();
 }

@@ -61,6 +61,53 @@ bool FunctionStages::isPinned(Op op) const {
 // Kinds of ops
 //===----------------------------------------------------------------------===//
 
+/// Without a barrier, repeats the sums that depend on arguments alone, such as
+/// the number of labels, on every device: each update needs them, and none
+/// waits for another device's. Other sums of losses are the last stage's alone.
+void FunctionStages::repeatCounts() {
+  if (pipeline.hasBarrier)
+    return;
+  Block &body = function.getBody().front();
+  SmallVector<StoreOp> stores(body.getOps<StoreOp>());
+  for (StoreOp store : stores) {
+    auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
+        store, store.getVariableAttr());
+    std::optional<StageSum> sum = findStageSum(store);
+    if (!sum || variable.getRole() != VariableRole::Loss)
+      continue;
+    llvm::SetVector<Op> makers;
+    SmallVector<Value> pending = {sum->addition->getOperand(sum->added)};
+    bool isOfArguments = true;
+    while (!pending.empty()) {
+      Operation *maker = pending.pop_back_val().getDefiningOp();
+      if (!maker || !makers.insert(maker))
+        continue;
+      isOfArguments &= isMemoryEffectFree(maker);
+      llvm::append_range(pending, getInputs(maker));
+    }
+    int64_t last = pipeline.getLastStage();
+    if (!isOfArguments) {
+      owners.add(variable.getSymNameAttr(), last);
+      continue;
+    }
+    makers.insert(sum->load);
+    makers.insert(sum->addition);
+    makers.insert(store);
+    llvm::BitVector done(pipeline.devices);
+    done.set(pipeline.getDevice(last));
+    for (int64_t stage = 0; stage < last; ++stage) {
+      if (done[pipeline.getDevice(stage)])
+        continue;
+      done.set(pipeline.getDevice(stage));
+      IRMapping values;
+      OpBuilder builder(store);
+      for (Operation &op : llvm::make_early_inc_range(body))
+        if (makers.contains(&op))
+          countStages[builder.clone(op, values)] = stage;
+    }
+  }
+}
+
 LogicalResult FunctionStages::findForward() {
   for (Operation &op : function.getBody().front().without_terminator())
     ops.push_back(&op);
@@ -163,6 +210,10 @@ LogicalResult FunctionStages::assignForward() {
   for (Op op : ops) {
     if (!isForward(op) || isRepeated(op))
       continue;
+    if (auto own = countStages.find(op); own != countStages.end()) {
+      stages[op] = own->second;
+      continue;
+    }
     int64_t stage = -1;
     Op latest = nullptr;
     for (Op maker : getMakers(op))
@@ -487,6 +538,7 @@ void FunctionStages::findWeightPasses() {
 }
 
 LogicalResult FunctionStages::run() {
+  repeatCounts();
   if (failed(findForward()))
     return failure();
   findRepeated();

@@ -45,6 +45,7 @@ private:
 
   bool isForward(Op op) const { return forward.contains(op); }
   bool isPinned(Op op) const;
+  void repeatCounts();
   mlir::LogicalResult findForward();
   void findRepeated();
   bool runsInParts(llvm::ArrayRef<Op> list) const;
@@ -75,6 +76,7 @@ private:
   llvm::DenseSet<Op> repeated;
   llvm::DenseMap<Op, llvm::SetVector<mlir::StringAttr>> variablesOf;
   llvm::DenseMap<Op, int64_t> stages;
+  llvm::DenseMap<Op, int64_t> countStages; ///< of the ops of repeated counts
   llvm::DenseMap<Op, StagePart> parts;
 };
 

@@ -36,6 +36,7 @@ FailureOr<Pipeline> Pipeline::read(ModuleOp module, PipelineAttr attribute,
   pipeline.deviceOf.assign(schedule->deviceOf.begin(),
                            schedule->deviceOf.end());
   pipeline.splitsBackward = schedule->splitsBackward;
+  pipeline.hasBarrier = !module->hasAttr(kNoStepBarrierAttrName);
   FailureOr<ReshardSequences> sequences =
       ReshardSequences::create(module, pipeline.mesh, cluster);
   if (failed(sequences))

@@ -22,6 +22,8 @@ struct Pipeline {
   llvm::SmallVector<int64_t> deviceOf; ///< by stage
   /// Whether the gradients of weights have a pass of their own.
   bool splitsBackward = false;
+  /// Whether all devices wait for each other at the end of a step.
+  bool hasBarrier = true;
   std::shared_ptr<StageCosts> costs;
 
   /// Reads `heddle.pipeline` of the module. Without a cluster, all devices are

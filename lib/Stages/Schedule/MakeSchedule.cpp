@@ -304,6 +304,9 @@ static llvm::Error checkProblem(const ScheduleProblem &p) {
   if (!hasChunks(p.schedule) && chunks != 1)
     return expect("one stage on each device for " + name,
                   llvm::Twine(chunks) + "; interleaved and zb-v take several");
+  if (p.schedule == PipelineSchedule::Interleaved && chunks == 1)
+    return expect("several stages on each device for interleaved",
+                  "one; with one, take 1f1b");
   if (p.schedule == PipelineSchedule::ZBV && chunks != 2)
     return expect("two stages on each device for zb-v", llvm::Twine(chunks));
   if (!p.times.empty() && int64_t(p.times.size()) != p.stages)

@@ -37,6 +37,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -223,6 +224,17 @@ public:
              std::initializer_list<Bytes> outputs);
   Status run(std::string_view table, const std::vector<ConstBytes> &inputs,
              const std::vector<Bytes> &outputs);
+
+  /// Runs a table without a barrier (TableInfo::hasBarrier) up to `count`
+  /// times: a rank begins the next run when it has ended its part of this one.
+  /// Calls prepare(i) before it reads the inputs of run i; if it returns false,
+  /// no run follows. Calls finish(i) when `outputs` hold the results of run i,
+  /// and `times` are its; run i + 1 is under way then.
+  Status runMany(size_t table, int64_t count,
+                 std::span<const ConstBytes> inputs,
+                 std::span<const Bytes> outputs,
+                 const std::function<Expected<bool>(int64_t)> &prepare,
+                 const std::function<Status(int64_t)> &finish);
 
   /// Return one entry for each device.
   std::vector<DeviceMemory> memory() const;

@@ -9,7 +9,9 @@
 // A call runs on stream 0 (its program may use more streams), a transfer on the
 // stream that it names. Entries of one stream run in order. Between streams
 // only `after` orders entries: neither a call's end nor a transfer's is a
-// barrier. At the end of a table the host waits for all of a rank's streams.
+// barrier. At the end of a table the host waits for all of a rank's streams. If
+// the table has no barrier, that is all: the rank may begin the next run while
+// others are still in this one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,6 +85,8 @@ struct TableInfo {
   std::string name;
   std::optional<TableRole> role;
   int64_t microBatches = 1;
+  /// Whether all ranks end a run before one of them begins the next.
+  bool hasBarrier = true;
   std::vector<PortInfo> inputs; ///< one tensor for each micro-batch
   std::vector<TableOutput> outputs;
   std::vector<SlotInfo> slots;

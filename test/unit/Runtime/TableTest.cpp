@@ -80,6 +80,57 @@ TEST(Table, RunsTwoStagesInterleaved) {
     }
 }
 
+// Inputs and outputs are those of each run, though the next run is under way
+// when the host reads them.
+TEST(Table, RunsWithoutABarrier) {
+  Json manifest = interleavedManifest();
+  manifest["tables"][0]["barrier"] = "none";
+  TestArtifact artifact(manifest);
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    SessionOptions options;
+    if (seed > 0)
+      options.streamOrder = StreamOrder{StreamOrder::Kind::Random, seed};
+    std::unique_ptr<Session> session = load(artifact, options);
+    ASSERT_TRUE(session);
+    expectTraining(*session, 2);
+    std::vector<float> x(8), dz(8), z(8), dx(8);
+    std::vector<ConstBytes> inputs = {bytesOf(x), bytesOf(dz)};
+    std::vector<Bytes> outputs = {writableBytesOf(z), writableBytesOf(dx)};
+    int64_t staged = 0, finished = 0;
+    auto stage = [&](int64_t run) -> Expected<bool> {
+      EXPECT_EQ(run, staged++);
+      for (size_t i = 0; i < 8; ++i) {
+        x[i] = float(10 * run + int64_t(i));
+        dz[i] = -x[i];
+      }
+      return run < 7;
+    };
+    auto finish = [&](int64_t run) -> Status {
+      EXPECT_EQ(run, finished++);
+      for (size_t i = 0; i < 8; ++i) {
+        EXPECT_EQ(z[i], 6 * float(10 * run + int64_t(i)));
+        EXPECT_EQ(dx[i], -z[i]);
+      }
+      return Status::success();
+    };
+    Status status = session->runMany(0, 20, inputs, outputs, stage, finish);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(finished, 7);
+    EXPECT_EQ(staged, 8);
+    // An error of the host ends the sequence, and the session stays whole.
+    staged = finished = 0;
+    status = session->runMany(0, 20, inputs, outputs, stage, [&](int64_t run) {
+      return run < 3 ? finish(run) : Status::error("enough");
+    });
+    EXPECT_EQ(status.message(), "enough");
+    EXPECT_EQ(finished, 3);
+    staged = finished = 0;
+    status = session->runMany(0, 2, inputs, outputs, stage, finish);
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(finished, 2);
+  }
+}
+
 TEST(Table, PassesTheNumberOfTheMicroBatch) {
   TestArtifact artifact(pipelineManifest());
   std::unique_ptr<Session> session = load(artifact);

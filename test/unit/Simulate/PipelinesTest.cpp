@@ -24,7 +24,7 @@ std::string pass(std::string name, double milliseconds, std::string from,
 class Pipeline {
 public:
   Pipeline(PipelineSchedule schedule, int64_t devices, int64_t microBatches,
-           int64_t chunks = 1)
+           int64_t chunks = 1, bool hasBarrier = true)
       : schedule(schedule), devices(devices), stages(devices * chunks),
         part(1.0 / double(chunks)) {
     text = "module attributes {heddle.micro_batches = " +
@@ -32,7 +32,8 @@ public:
            " : i64, heddle.pipeline = #heddle.pipeline<\"pp\", " +
            stringifyPipelineSchedule(schedule).str() + ", stages " +
            std::to_string(stages) +
-           ">} {\nheddle.mesh @mesh <[\"pp\"=" + std::to_string(devices) +
+           (hasBarrier ? ">" : ">, heddle.no_step_barrier") +
+           "} {\nheddle.mesh @mesh <[\"pp\"=" + std::to_string(devices) +
            "]>\n";
     for (int64_t stage = 0; stage < stages; ++stage)
       addStage(stage);
@@ -152,6 +153,25 @@ TEST(SimulatePipelines, ZeroBubbleWaitsLessThanHalfOf1F1B) {
             simple / 2);
   EXPECT_LT(Pipeline(PipelineSchedule::ZBV, 4, 12, 2).get().getBubble(),
             simple / 2);
+}
+
+TEST(SimulatePipelines, StepsWithoutABarrierFollowWithTheSpan) {
+  constexpr int64_t kDevices = 8, kMicroBatches = 24;
+  for (auto [schedule, makespan, span] :
+       {std::tuple(PipelineSchedule::OneFOneB, 93.0, 93.0),
+        std::tuple(PipelineSchedule::ZBH1, 79.0, 79.0),
+        std::tuple(PipelineSchedule::ZBH2, 79.0, 72.0),
+        std::tuple(PipelineSchedule::ZBV, 75.5, 72.0)}) {
+    int64_t chunks = hasChunks(schedule) ? 2 : 1;
+    auto getMilliseconds = [&](bool hasBarrier) {
+      return 1e3 *
+             Pipeline(schedule, kDevices, kMicroBatches, chunks, hasBarrier)
+                 .get()
+                 .seconds;
+    };
+    EXPECT_NEAR(getMilliseconds(true), makespan, 1e-3);
+    EXPECT_NEAR(getMilliseconds(false), span, 1e-3);
+  }
 }
 
 TEST(SimulatePipelines, TheCriticalPathCrossesStages) {
