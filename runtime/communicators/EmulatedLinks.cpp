@@ -1,6 +1,7 @@
 //===- EmulatedLinks.cpp - Communication as slow as a network's -----------===//
 
 #include "communicators/EmulatedLinks.h"
+#include "communicators/ReadyTime.h"
 #include "support/Message.h"
 
 #include <algorithm>
@@ -21,21 +22,23 @@ public:
   explicit Meeting(std::vector<int32_t> ranks)
       : ranks(std::move(ranks)), calls(this->ranks.size()) {}
 
-  /// Enters the next collective of `member`. Its flow begins when the last
-  /// member enters, with the traffic that makeTraffic() returns.
+  /// Enters the next collective of `member`, which could begin at `time`. Its
+  /// flow begins when the last member could, with the traffic that
+  /// makeTraffic() returns.
   template <typename MakeTraffic>
-  std::shared_ptr<Flow> enter(int32_t member, Network &network,
+  std::shared_ptr<Flow> enter(int32_t member, Network &network, int64_t time,
                               MakeTraffic &&makeTraffic) {
     std::lock_guard lock(mutex);
     Round &round = rounds[calls[size_t(member)]++];
     if (!round.flow)
       round.flow = std::make_shared<Flow>();
     std::shared_ptr<Flow> flow = round.flow;
+    round.begin = std::max(round.begin, time);
     if (++round.arrived == ranks.size()) {
+      flow->traffic = makeTraffic();
+      network.begin(flow, round.begin);
       // All members have entered every earlier collective too.
       rounds.erase(rounds.begin());
-      flow->traffic = makeTraffic();
-      network.begin(flow);
     }
     return flow;
   }
@@ -51,12 +54,12 @@ public:
   }
 
   std::shared_ptr<Flow> send(int32_t member, int32_t peer, Network &network,
-                             int64_t bytes) {
+                             int64_t time, int64_t bytes) {
     std::lock_guard lock(mutex);
     auto flow = std::make_shared<Flow>();
     flow->traffic = network.links().transfer(ranks[size_t(member)],
                                              ranks[size_t(peer)], bytes);
-    network.begin(flow);
+    network.begin(flow, time);
     sent[{member, peer}].push_back(flow);
     return flow;
   }
@@ -76,6 +79,7 @@ private:
   struct Round {
     std::shared_ptr<Flow> flow;
     size_t arrived = 0;
+    int64_t begin = 0;
   };
 
   std::mutex mutex;            ///< guards what follows
@@ -165,8 +169,9 @@ public:
     const Group *found = find(group);
     if (!found || !isPeer(*found, peer))
       return inner->send(group, peer, type, from, count);
-    std::shared_ptr<Flow> flow =
-        found->meeting->send(found->member, peer, *network, bytes(type, count));
+    std::shared_ptr<Flow> flow = found->meeting->send(
+        found->member, peer, *network, getReadyTime(), bytes(type, count));
+    last = flow;
     HEDDLE_RT_RETURN_IF_ERROR(inner->send(group, peer, type, from, count));
     network->waitFor(*flow, timeout);
     return Status::success();
@@ -175,8 +180,10 @@ public:
               int64_t count) override {
     HEDDLE_RT_RETURN_IF_ERROR(inner->recv(group, peer, type, to, count));
     const Group *found = find(group);
-    if (found && isPeer(*found, peer))
-      network->waitFor(*found->meeting->take(found->member, peer), timeout);
+    if (!found || !isPeer(*found, peer))
+      return Status::success();
+    last = found->meeting->take(found->member, peer);
+    network->waitFor(*last, timeout);
     return Status::success();
   }
 
@@ -201,6 +208,15 @@ private:
       return nullptr;
     return &groups[size_t(group)];
   }
+  /// Returns when the links could begin the present call: when its operands
+  /// were there and the stream's last flow was over.
+  int64_t getReadyTime() {
+    if (readyTime == 0)
+      return std::chrono::nanoseconds(
+                 std::chrono::steady_clock::now().time_since_epoch())
+          .count();
+    return last ? std::max(readyTime, network->getEnd(*last)) : readyTime;
+  }
   static bool isPeer(const Group &group, int32_t peer) {
     return peer >= 0 && size_t(peer) < group.meeting->ranks.size() &&
            peer != group.member;
@@ -218,9 +234,11 @@ private:
     if (!found)
       return call();
     Meeting &meeting = *found->meeting;
-    std::shared_ptr<Flow> flow = meeting.enter(found->member, *network, [&] {
-      return makeTraffic(std::span<const int32_t>(meeting.ranks));
-    });
+    std::shared_ptr<Flow> flow =
+        meeting.enter(found->member, *network, getReadyTime(), [&] {
+          return makeTraffic(std::span<const int32_t>(meeting.ranks));
+        });
+    last = flow;
     HEDDLE_RT_RETURN_IF_ERROR(call());
     // After an interruption, the next call reports the failure.
     if (network->waitFor(*flow, timeout) != Network::Wait::NotBegun)
@@ -237,6 +255,7 @@ private:
   std::shared_ptr<Network> network;
   std::chrono::milliseconds timeout;
   std::vector<Group> groups;
+  std::shared_ptr<Flow> last; ///< of this rank on this stream
 };
 
 } // namespace
