@@ -41,11 +41,12 @@ public:
 private:
   /// How much longer than by the roofline a measured call takes.
   struct Known {
+    std::string form; ///< see CallKeys::getForm
     double logFlops, logBytes;
     double ratio;
     double slowdown; ///< 0 if it was not measured
   };
-  double getRatio(llvm::StringRef kind, const Work &work) const;
+  double getRatio(llvm::StringRef key, const Work &work) const;
   const MessageTimes *findTimes(const Communication &communication,
                                 bool onLinks) const;
 
