@@ -78,7 +78,7 @@ class Bench:
 
     def train(self, path, cluster):
         """Returns the comparison of a run with its simulation."""
-        trace = os.path.join(self.options.folder, "trace.json")
+        trace = path + ".trace.json"
         self.heddle("train", path + ".heddle", "--emulate", cluster, "--cores",
                     "1", "--data", self.text, "--steps",
                     str(self.options.steps), "--trace", trace, "--trace-steps",

@@ -2,6 +2,7 @@
 
 #include "OrderStages.h"
 #include "PhasePipelines.h"
+#include "UnitTimes.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Autodiff/StateNames.h"
 #include "heddle/Lower/Artifact.h"
@@ -441,23 +442,28 @@ LogicalResult PhaseRunner::run() {
     options.recomputeBytes = plan->recomputeBytes.value_or(0);
   if (options.exchangeChunks == 1)
     options.exchangeChunks = plan->exchangeChunks.value_or(1);
-  return success(
-      succeeded(runPhase(Phase::Localized,
-                         [&](OpPassManager &passes) {
-                           buildLocalizePipeline(passes, options, schedule);
-                         })) &&
-      succeeded(runPhase(Phase::Kernels, buildKernelPipeline)) &&
-      succeeded(runPhase(Phase::Scheduled,
-                         [&](OpPassManager &passes) {
-                           buildSchedulePipeline(passes, options, schedule);
-                         })) &&
-      succeeded(runExecutable()) &&
-      succeeded(runPhase(Phase::LLVM, [&](OpPassManager &passes) {
-        if (isForGpu(module))
-          buildGpuPipeline(passes, options);
-        else
-          buildLLVMPipeline(passes);
-      })));
+  if (failed(runPhase(Phase::Localized,
+                      [&](OpPassManager &passes) {
+                        buildLocalizePipeline(passes, options, schedule);
+                      })) ||
+      failed(runPhase(Phase::Kernels, buildKernelPipeline)))
+    return failure();
+  bool isOrdered = present.value_or(Phase::Kernels) < Phase::Scheduled &&
+                   last >= Phase::Scheduled;
+  if (isOrdered && schedule.order == ProgramOrder::Shortest)
+    attachUnitTimes(module, options);
+  return success(succeeded(runPhase(Phase::Scheduled,
+                                    [&](OpPassManager &passes) {
+                                      buildSchedulePipeline(passes, options,
+                                                            schedule);
+                                    })) &&
+                 succeeded(runExecutable()) &&
+                 succeeded(runPhase(Phase::LLVM, [&](OpPassManager &passes) {
+                   if (isForGpu(module))
+                     buildGpuPipeline(passes, options);
+                   else
+                     buildLLVMPipeline(passes);
+                 })));
 }
 
 LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,

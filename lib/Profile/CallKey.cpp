@@ -49,6 +49,20 @@ std::string CallKeys::getKernel(rt::LaunchOp launch) {
   return entry->second = key;
 }
 
+std::string CallKeys::getForm(StringRef key) {
+  std::string form;
+  while (!key.empty()) {
+    StringRef number = key.take_while(llvm::isDigit);
+    key = key.drop_front(number.size());
+    if (!number.empty())
+      form += number == "1" ? "1" : "#";
+    StringRef other = key.take_until(llvm::isDigit);
+    key = key.drop_front(other.size());
+    form += other;
+  }
+  return form;
+}
+
 const std::string &CallKeys::get(rt::DeviceCallOpInterface call) {
   auto [entry, isNew] = known.try_emplace(call);
   if (!isNew)

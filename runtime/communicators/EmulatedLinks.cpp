@@ -2,6 +2,7 @@
 
 #include "communicators/EmulatedLinks.h"
 #include "communicators/Collective.h"
+#include "communicators/ReadyTime.h"
 #include "support/Message.h"
 
 #include <algorithm>
@@ -23,21 +24,23 @@ public:
   explicit Meeting(std::vector<int32_t> ranks)
       : ranks(std::move(ranks)), calls(this->ranks.size()) {}
 
-  /// Enters the next collective of `member`. Its flow begins when the last
-  /// member enters, with the traffic that makeTraffic() returns.
+  /// Enters the next collective of `member`, which could begin at `time`. Its
+  /// flow begins when the last member could, with the traffic that
+  /// makeTraffic() returns.
   template <typename MakeTraffic>
-  std::shared_ptr<Flow> enter(int32_t member, Network &network,
+  std::shared_ptr<Flow> enter(int32_t member, Network &network, int64_t time,
                               MakeTraffic &&makeTraffic) {
     std::lock_guard lock(mutex);
     Round &round = rounds[calls[size_t(member)]++];
     if (!round.flow)
       round.flow = std::make_shared<Flow>();
     std::shared_ptr<Flow> flow = round.flow;
+    round.begin = std::max(round.begin, time);
     if (++round.arrived == ranks.size()) {
+      flow->traffic = makeTraffic();
+      network.begin(flow, round.begin);
       // All members have entered every earlier collective too.
       rounds.erase(rounds.begin());
-      flow->traffic = makeTraffic();
-      network.begin(flow);
     }
     return flow;
   }
@@ -53,12 +56,12 @@ public:
   }
 
   std::shared_ptr<Flow> send(int32_t member, int32_t peer, Network &network,
-                             int64_t bytes) {
+                             int64_t time, int64_t bytes) {
     std::lock_guard lock(mutex);
     auto flow = std::make_shared<Flow>();
     flow->traffic = network.links().transfer(ranks[size_t(member)],
                                              ranks[size_t(peer)], bytes);
-    network.begin(flow);
+    network.begin(flow, time);
     sent[{member, peer}].push_back(flow);
     return flow;
   }
@@ -78,6 +81,7 @@ private:
   struct Round {
     std::shared_ptr<Flow> flow;
     size_t arrived = 0;
+    int64_t begin = 0;
   };
 
   std::mutex mutex;            ///< guards what follows
@@ -138,6 +142,15 @@ private:
       return nullptr;
     return &groups[size_t(group)];
   }
+  /// Returns when the links could begin the present call: when its operands
+  /// were there and the stream's last flow was over.
+  int64_t getReadyTime() {
+    if (readyTime == 0)
+      return std::chrono::nanoseconds(
+                 std::chrono::steady_clock::now().time_since_epoch())
+          .count();
+    return last ? std::max(readyTime, network->getEnd(*last)) : readyTime;
+  }
   static bool isPeer(const Group &group, int32_t peer) {
     return peer >= 0 && size_t(peer) < group.meeting->ranks.size() &&
            peer != group.member;
@@ -149,8 +162,9 @@ private:
   Status send(const Group &group, const Collective &call) {
     if (!isPeer(group, call.peer))
       return inner->perform(call);
-    std::shared_ptr<Flow> flow =
-        group.meeting->send(group.member, call.peer, *network, bytes(call));
+    std::shared_ptr<Flow> flow = group.meeting->send(
+        group.member, call.peer, *network, getReadyTime(), bytes(call));
+    last = flow;
     HEDDLE_RT_RETURN_IF_ERROR(inner->perform(call));
     network->waitFor(*flow, timeout);
     return Status::success();
@@ -158,8 +172,10 @@ private:
 
   Status recv(const Group &group, const Collective &call) {
     HEDDLE_RT_RETURN_IF_ERROR(inner->perform(call));
-    if (isPeer(group, call.peer))
-      network->waitFor(*group.meeting->take(group.member, call.peer), timeout);
+    if (!isPeer(group, call.peer))
+      return Status::success();
+    last = group.meeting->take(group.member, call.peer);
+    network->waitFor(*last, timeout);
     return Status::success();
   }
 
@@ -167,8 +183,10 @@ private:
   /// carried its traffic.
   Status collective(const Group &group, const Collective &call) {
     Meeting &meeting = *group.meeting;
-    std::shared_ptr<Flow> flow = meeting.enter(
-        group.member, *network, [&] { return trafficOf(call, meeting.ranks); });
+    std::shared_ptr<Flow> flow =
+        meeting.enter(group.member, *network, getReadyTime(),
+                      [&] { return trafficOf(call, meeting.ranks); });
+    last = flow;
     HEDDLE_RT_RETURN_IF_ERROR(inner->perform(call));
     // After an interruption, the next call reports the failure.
     if (network->waitFor(*flow, timeout) != Network::Wait::NotBegun)
@@ -208,6 +226,7 @@ private:
   std::shared_ptr<Network> network;
   std::chrono::milliseconds timeout;
   std::vector<Group> groups;
+  std::shared_ptr<Flow> last; ///< of this rank on this stream
 };
 
 } // namespace

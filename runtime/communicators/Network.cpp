@@ -8,6 +8,9 @@
 
 namespace heddle::runtime {
 
+/// Seconds that the clock can count: 30 years.
+static constexpr double kForever = 1e9;
+
 //===----------------------------------------------------------------------===//
 // LinkSchedule
 //===----------------------------------------------------------------------===//
@@ -94,13 +97,21 @@ Expected<std::shared_ptr<Network>> Network::create(const NetworkInfo &info,
   return std::shared_ptr<Network>(new Network(Links(info, ranks)));
 }
 
-void Network::begin(const std::shared_ptr<Flow> &flow) {
+void Network::begin(const std::shared_ptr<Flow> &flow, int64_t time) {
   {
     std::lock_guard lock(mutex);
-    schedule.begin(flow,
-                   std::chrono::duration<double>(Clock::now() - start).count());
+    auto sinceStart = std::chrono::nanoseconds(time) - start.time_since_epoch();
+    lastBegin =
+        std::max(lastBegin, std::chrono::duration<double>(sinceStart).count());
+    schedule.begin(flow, lastBegin);
   }
   changed.notify_all();
+}
+
+int64_t Network::getEnd(const Flow &flow) {
+  std::lock_guard lock(mutex);
+  return std::chrono::nanoseconds(start.time_since_epoch()).count() +
+         int64_t(std::min(flow.end, kForever) * 1e9);
 }
 
 Network::Wait Network::waitFor(const Flow &flow,
@@ -111,10 +122,9 @@ Network::Wait Network::waitFor(const Flow &flow,
     return Wait::NotBegun;
   // Another flow may move this one's end while this thread sleeps.
   while (!isInterrupted) {
-    // At most 30 years, which the clock can count.
-    auto end =
-        start + std::chrono::ceil<Clock::duration>(
-                    std::chrono::duration<double>(std::min(flow.end, 1e9)));
+    auto end = start +
+               std::chrono::ceil<Clock::duration>(
+                   std::chrono::duration<double>(std::min(flow.end, kForever)));
     if (Clock::now() >= end)
       return Wait::Ended;
     changed.wait_until(lock, end);

@@ -78,8 +78,11 @@ public:
 
   const Links &links() const { return allLinks; }
 
-  /// Begins a flow now.
-  void begin(const std::shared_ptr<Flow> &flow);
+  /// Begins a flow at a time of the steady clock in nanoseconds, or when the
+  /// last flow began if that is later.
+  void begin(const std::shared_ptr<Flow> &flow, int64_t time);
+  /// Returns when a flow ends, as begin() takes it, unless another one begins.
+  int64_t getEnd(const Flow &flow);
 
   enum class Wait { Ended, NotBegun, Interrupted };
   /// Sleeps until the flow's end. Gives up if the flow has not begun after
@@ -98,6 +101,7 @@ private:
   std::mutex mutex; ///< guards what follows, and all flows
   std::condition_variable changed;
   LinkSchedule schedule;
+  double lastBegin = 0;
   bool isInterrupted = false;
 };
 

@@ -34,6 +34,17 @@ func.func @halves(%x: tensor<1024x1024xf32>, %y: tensor<1024x1024xf32>) -> (tens
   return %p, %q, %g : tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>
 }
 
+// Products that are known to take 5 and 2 ms.
+// REPORT: remark: @measured takes {{.*}} (computation 7.000 ms,
+// CHECK-LABEL: func.func @measured
+// CHECK-NOT: schedule.seconds
+func.func @measured(%x: tensor<1024x1024xf32>, %y: tensor<1024x1024xf32>) -> (tensor<1024x1024xf32>, tensor<1024x1024xf32>) {
+  %a = heddle.contract [ij, jk -> ik] %x, %y {schedule.seconds = 5.0e-3 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %p = comm.all_reduce sum %a over @mesh <{"tp"}> : tensor<1024x1024xf32>
+  %b = heddle.contract [ij, jk -> ik] %y, %x {schedule.seconds = 2.0e-3 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  return %p, %b : tensor<1024x1024xf32>, tensor<1024x1024xf32>
+}
+
 // A variable is stored behind all readers of its old value, and loaded anew
 // behind the store.
 // CHECK-LABEL: func.func @variable

@@ -17,7 +17,6 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
-
 namespace fs = std::filesystem;
 using namespace mlir;
 using namespace heddle;

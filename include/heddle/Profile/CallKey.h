@@ -27,6 +27,11 @@ public:
   static llvm::StringRef getKind(llvm::StringRef key) {
     return key.take_until([](char c) { return c == ' '; });
   }
+  /// Returns a key without its numbers, except those of 1: calls of equal form
+  /// read their operands in the same order.
+  ///
+  /// Example: "matmul a=#x#xf# a_strides=#,1 ... m=# n=#"
+  static std::string getForm(llvm::StringRef key);
 
 private:
   std::string getKernel(rt::LaunchOp launch);

@@ -14,7 +14,8 @@ namespace heddle {
 
 /// Takes measured times where the profile has them. A call that was not
 /// measured takes the time of the cluster's roofline, divided by the efficiency
-/// of the measured calls of its kind that have the most similar work.
+/// of the measured calls of its kind that have the most similar work and form
+/// (CallKeys::getForm).
 ///
 /// A collective that was measured on the links of this cluster takes that time.
 /// One that was measured on the machine alone takes at least that time, because
@@ -41,11 +42,12 @@ public:
 private:
   /// How much longer than by the roofline a measured call takes.
   struct Known {
+    std::string form; ///< see CallKeys::getForm
     double logFlops, logBytes;
     double ratio;
     double slowdown; ///< 0 if it was not measured
   };
-  double getRatio(llvm::StringRef kind, const Work &work) const;
+  double getRatio(llvm::StringRef key, const Work &work) const;
   const MessageTimes *findTimes(const Communication &communication,
                                 bool onLinks) const;
 

@@ -3,6 +3,7 @@
 #include "ChunkProducts.h"
 #include "../RowChunks.h"
 #include "dialects/Comm/Comm.h"
+#include "heddle/Schedule/Passes.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -30,6 +31,10 @@ static void chunk(const Pair &pair, int64_t chunks) {
   comm::AllReduceOp sum = pair.sum;
   OpBuilder builder(sum);
   SmallVector<Value> sums;
+  if (auto seconds = product->getAttrOfType<FloatAttr>(kSecondsAttrName))
+    product->setAttr(
+        kSecondsAttrName,
+        builder.getF64FloatAttr(seconds.getValueAsDouble() / double(chunks)));
   for (int64_t i = 0; i < chunks; ++i) {
     Value rows = getRows(builder, product.getLoc(),
                          product->getOperand(pair.rows), chunks, i);

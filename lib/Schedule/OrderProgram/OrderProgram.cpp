@@ -299,5 +299,7 @@ void OrderProgram::runOnOperation() {
     if (!function.isExternal() && !function->hasAttr(kKernelAttrName) &&
         function.getBody().hasOneBlock())
       orderFunction(function);
+  module.walk(
+      [](Operation *op) { op->removeDiscardableAttr(kSecondsAttrName); });
   context.reset();
 }

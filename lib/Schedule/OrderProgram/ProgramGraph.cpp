@@ -5,6 +5,7 @@
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Cost/Roofline.h"
 #include "heddle/Cost/Work.h"
+#include "heddle/Schedule/Passes.h"
 #include "heddle/Support/Bytes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -135,6 +136,10 @@ void GraphBuilder::setQueueAndTime(Operation &op, Unit &unit) {
     unit.queue =
         topology.getOutermostLevel(getAxisMask(mesh, axes.getAxes())) + 1;
     unit.seconds = getCollectiveCost(&op, mesh, topology).seconds;
+    return;
+  }
+  if (auto seconds = op.getAttrOfType<FloatAttr>(kSecondsAttrName)) {
+    unit.seconds = seconds.getValueAsDouble();
     return;
   }
   Type type = op.getNumOperands()

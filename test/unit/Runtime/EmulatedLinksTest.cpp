@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "World.h"
+#include "communicators/ReadyTime.h"
 
 #include <array>
 #include <mutex>
@@ -135,6 +136,30 @@ TEST(EmulatedLinks, ACollectiveCountsFromItsLastMember) {
     // 6 steps of 5 ms and 1000 bytes.
     EXPECT_GE(seconds() - entered, 0.036);
     EXPECT_EQ(x[0], 4);
+  });
+}
+
+TEST(EmulatedLinks, ACollectiveCountsFromItsData) {
+  // 6 steps of 50 ms and 1 ms.
+  ThreadWorld world(slowWorld(0.05, 1e6));
+  double ready = seconds() - 0.2;
+  world.run([&](int32_t, Communicator &communicator) {
+    std::vector<float> x(1000, 1);
+    auto sum = [&] {
+      readyTime = int64_t(ready * 1e9);
+      ASSERT_TRUE(communicator
+                      .allReduce(0, HEDDLE_RT_SUM, HEDDLE_RT_F32, x.data(),
+                                 x.data(), 1000)
+                      .ok());
+    };
+    double before = seconds();
+    sum();
+    EXPECT_GE(seconds() - ready, 0.306);
+    EXPECT_LT(seconds() - before, 0.306);
+    // The links are busy with the first one until it ends.
+    sum();
+    EXPECT_GE(seconds() - ready, 0.612);
+    readyTime = 0;
   });
 }
 

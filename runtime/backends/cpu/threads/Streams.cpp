@@ -2,6 +2,7 @@
 
 #include "backends/cpu/threads/Streams.h"
 #include "backends/cpu/threads/CoreBinding.h"
+#include "communicators/ReadyTime.h"
 #include "support/Message.h"
 
 #include <algorithm>
@@ -114,6 +115,8 @@ void Streams::publish(int32_t number, Entry &entry) {
   stream.written += entry.bytes;
   ++stream.issued;
   std::lock_guard lock(mutex);
+  if (stream.begin == stream.end)
+    stream.ready = std::max(stream.ready, nanoseconds());
   stream.end = stream.written;
   settle();
 }
@@ -175,10 +178,22 @@ bool Streams::mayRun(const Stream &stream) const {
          (streamOrder.kind == StreamOrder::Kind::Natural || granted == &stream);
 }
 
-void Streams::pop(Stream &stream) {
+/// Removes the first entry of a stream, which was over at `end`.
+void Streams::pop(Stream &stream, int64_t end) {
   const Entry &entry = stream.at(stream.begin);
-  stream.done += entry.run || entry.awaitedStream >= 0;
   stream.begin += entry.bytes;
+  if (!entry.run && entry.awaitedStream < 0)
+    return;
+  ++stream.done;
+  stream.ends[stream.done % stream.ends.size()] = end;
+}
+
+/// Returns when a wait was over. If that is long ago, it delays nothing.
+int64_t Streams::getEnd(const Entry &wait) const {
+  const Stream &awaited = *streams[size_t(wait.awaitedStream)];
+  return awaited.done - wait.awaited < awaited.ends.size()
+             ? awaited.ends[wait.awaited % awaited.ends.size()]
+             : 0;
 }
 
 /// Removes what stands first in its stream and needs no thread: waits that are
@@ -190,9 +205,12 @@ void Streams::settle() {
     again = false;
     for (auto &stream : streams)
       while (stream->begin != stream->end && !stream->running) {
-        if (!drop && !isOver(stream->at(stream->begin)))
+        const Entry &entry = stream->at(stream->begin);
+        if (!drop && !isOver(entry))
           break;
-        pop(*stream);
+        if (isOver(entry) && entry.awaitedStream >= 0)
+          stream->ready = std::max(stream->ready, getEnd(entry));
+        pop(*stream, stream->ready);
         again = true;
       }
   }
@@ -278,6 +296,7 @@ void Streams::run(size_t number, std::unique_lock<std::mutex> &lock) {
     exclusive |= alone;
     settle();
   }
+  readyTime = stream.ready;
   lock.unlock();
   int64_t begin = nanoseconds();
   Status status;
@@ -299,7 +318,9 @@ void Streams::run(size_t number, std::unique_lock<std::mutex> &lock) {
   stream.running = false;
   if (alone)
     exclusive = false;
-  pop(stream);
+  if (kind != WorkKind::Collective)
+    stream.ready = end;
+  pop(stream, end);
   settle();
 }
 

@@ -21,6 +21,7 @@
 #include "heddle_rt/stream_order.h"
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -104,6 +105,10 @@ private:
     uint64_t begin = 0, end = 0; ///< the entries that are issued and not done
     uint64_t done = 0;           ///< entries
     bool running = false;        ///< the entry at `begin` runs
+    /// When all that the entry at `begin` waits for was over, as `readyTime`.
+    int64_t ready = 0;
+    /// When each of the last entries was over, by its number modulo the size.
+    std::array<int64_t, 512> ends{};
     std::condition_variable changed;
     std::thread thread;
   };
@@ -121,8 +126,9 @@ private:
   // With the lock held:
   bool mayHostGoOn() const;
   bool isOver(const Entry &entry) const;
+  int64_t getEnd(const Entry &wait) const;
   bool mayRun(const Stream &stream) const;
-  void pop(Stream &stream);
+  void pop(Stream &stream, int64_t end);
   void settle();
   void grant();
 

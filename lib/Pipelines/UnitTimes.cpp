@@ -1,0 +1,103 @@
+//===- UnitTimes.cpp - Times of computations before their order -----------===//
+
+#include "UnitTimes.h"
+#include "PhasePipelines.h"
+#include "dialects/Comm/Comm.h"
+#include "dialects/Heddle/Heddle.h"
+#include "dialects/Rt/Rt.h"
+#include "heddle/Lower/Passes.h"
+#include "heddle/Schedule/Passes.h"
+#include "heddle/Simulate/Communications.h"
+#include "heddle/Simulate/CostModel.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+/// A computation, as its call is recognized.
+struct Computation {
+  Operation *op; ///< in the module that is ordered
+  ServesAttr serves;
+  bool isKernel;
+
+  bool becomes(rt::DeviceCallOpInterface call) const {
+    return serves == call.getServes() &&
+           isKernel == isa<rt::LaunchOp>(call.getOperation());
+  }
+};
+using Computations = llvm::StringMap<SmallVector<Computation>>;
+} // namespace
+
+/// Returns the computations of each function of a copy, in their order.
+/// `originals` are the ops that were copied.
+static Computations
+getComputations(ModuleOp copy,
+                const llvm::DenseMap<Operation *, Operation *> &originals) {
+  Computations computations;
+  for (auto function : copy.getOps<func::FuncOp>()) {
+    if (function.isExternal() || function->hasAttr(kKernelAttrName) ||
+        !function.getBody().hasOneBlock())
+      continue;
+    for (Operation &op : function.getBody().front())
+      if (Operation *original = originals.lookup(&op);
+          original && !op.hasTrait<comm::Collective>())
+        computations[function.getName()].push_back(
+            {original, getServes(&op), isa<func::CallOp>(op)});
+  }
+  return computations;
+}
+
+/// Gives each computation the time of its call. Both stand in the same order.
+/// Not every computation becomes a call: some are views. Not every call was a
+/// computation: some copy.
+static void attach(rt::ProgramOp program, ArrayRef<Computation> computations,
+                   CostModel &model) {
+  Builder builder(program.getContext());
+  program->walk([&](rt::DeviceCallOpInterface call) {
+    if (isCommunication(call))
+      return;
+    auto *found =
+        llvm::find_if(computations, [&](const Computation &computation) {
+          return computation.becomes(call);
+        });
+    if (found == computations.end())
+      return;
+    if (FailureOr<double> seconds = model.getSeconds(call); succeeded(seconds))
+      found->op->setDiscardableAttr(kSecondsAttrName,
+                                    builder.getF64FloatAttr(*seconds));
+    computations = computations.drop_front(found + 1 - computations.begin());
+  });
+}
+
+void heddle::attachUnitTimes(ModuleOp module, const CompileOptions &options) {
+  if (!options.makeCostModel)
+    return;
+  // The module itself goes through the same passes later, and they tell then.
+  ScopedDiagnosticHandler silent(module.getContext(),
+                                 [](Diagnostic &) { return success(); });
+  IRMapping mapping;
+  OwningOpRef<ModuleOp> copy(cast<ModuleOp>(module->clone(mapping)));
+  llvm::DenseMap<Operation *, Operation *> originals;
+  for (auto [original, copied] : mapping.getOperationMap())
+    originals[copied] = original;
+  PassManager shorten(module.getContext(), ModuleOp::getOperationName());
+  shorten.addPass(createShortenLivesPass());
+  if (failed(shorten.run(*copy)))
+    return;
+  Computations computations = getComputations(*copy, originals);
+  PassManager lower(module.getContext(), ModuleOp::getOperationName());
+  buildExecutablePipeline(lower);
+  if (failed(lower.run(*copy)))
+    return;
+  std::unique_ptr<CostModel> model = options.makeCostModel(*copy);
+  if (!model)
+    return;
+  for (auto program : copy->getOps<rt::ProgramOp>())
+    if (auto known = computations.find(program.getSymName());
+        known != computations.end())
+      attach(program, known->second, *model);
+}

@@ -1,0 +1,18 @@
+//===- UnitTimes.h - Times of computations before their order ---*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PIPELINES_UNITTIMES_H
+#define HEDDLE_LIB_PIPELINES_UNITTIMES_H
+
+#include "heddle/Pipelines/Pipelines.h"
+
+namespace heddle {
+
+/// Gives the computations of a module of phase `kernels` the attribute
+/// kSecondsAttrName, by which the scheduler orders them: what
+/// `options.makeCostModel` says of the calls that they become. Does nothing
+/// without such a model.
+void attachUnitTimes(mlir::ModuleOp module, const CompileOptions &options);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PIPELINES_UNITTIMES_H
