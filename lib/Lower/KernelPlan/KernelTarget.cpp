@@ -17,8 +17,6 @@ KernelTarget KernelTarget::gpu() {
   target.leastBlockRows = 8;
   target.fewRows = 1024;
   target.manyColumns = 1;
-  // Sums that end together keep registers until then.
-  target.mostOps = 64;
   target.enoughRows = 64;
   target.littleWork = 1 << 14;
   target.mostRowWork = 1 << 14;
