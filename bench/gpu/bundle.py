@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Packs what a GPU machine needs to run bench/gpu/stages.py, without a compiler.
 
-    bench/gpu/bundle.py [--build build] [-o gpu-bundle.tar.xz] [--emulated]
+    bench/gpu/bundle.py [--build build] [-o gpu-bundle.tar.xz] [--emulated] [--cases one,bf16]
 
 Compiles GPT-2 124M, 355M and 1558M for a GPU, and the small models of the
 numerics matrix for a GPU and for this CPU; trains the latter on the CPU. The tar
@@ -62,7 +62,10 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("gpu-bundle.tar.xz"))
     parser.add_argument("--emulated", action="store_true")
+    parser.add_argument("--cases", default=",".join(MATRIX),
+                        help="small models to pack (default: all)")
     args = parser.parse_args()
+    cases = {case: MATRIX[case] for case in args.cases.split(",")}
     heddle = args.build / "bin/heddle"
     with tempfile.TemporaryDirectory() as name:
         scratch = pathlib.Path(name)
@@ -74,8 +77,8 @@ def main():
         shutil.copy(ROOT / "README.md", data)
         index = {"steps": STEPS, "small": {}, "large": {}}
         expected = {bf16: train_on_cpu(args.build, scratch, ["--bf16"] if bf16 else [], data)
-                    for bf16 in (False, True)}
-        for case, (options, bound) in MATRIX.items():
+                    for bf16 in {"--bf16" in options for options, _ in cases.values()}}
+        for case, (options, bound) in cases.items():
             artifact = bundle / "small" / f"{case}.heddle"
             compile_small = [heddle, "compile", *SMALL, *options, "--target-gpu", "sm_80"]
             if args.emulated:

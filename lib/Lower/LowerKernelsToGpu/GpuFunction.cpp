@@ -56,6 +56,11 @@ heddle::lower::emitGpuFunction(OpBuilder &builder, StringRef name,
                                      builder, rows, part.alignments));
     threads = std::max(threads, emitters.back()->getLayout().threads());
   }
+  // Parts of different sizes are flexible, and take whole warps.
+  if (llvm::any_of(emitters, [&](const auto &emitter) {
+        return emitter->getLayout().threads() != threads;
+      }))
+    threads = llvm::alignTo(threads, kWarp);
   for (auto [part, emitter] : llvm::zip(parts, emitters)) {
     if (emitter->getLayout().threads() != threads)
       emitter->getLayout().setThreads(threads);

@@ -134,8 +134,10 @@ void GpuLayout::chooseWidths() {
 // Teams
 //===----------------------------------------------------------------------===//
 
-/// The threads of a team, if its rows are long enough for so many.
-static constexpr int64_t kMostThreads = 512;
+/// The threads of a team, if its rows are long enough for so many. With 256, a
+/// thread has 255 registers, which many sums need.
+static constexpr int64_t kMostThreads = 512, kThreadsOfManySums = 256,
+                         kManySums = 32;
 
 /// Returns how many threads may share a long sum of each column. A thread adds
 /// eight elements at least.
@@ -166,7 +168,10 @@ void GpuLayout::chooseTeam(GpuRows rows) {
            : need <= kWarpsWork ? GpuRows::Warp
                                 : GpuRows::Block;
   if (rows == GpuRows::Block) {
-    int64_t iterations = llvm::divideCeil(need, kMostThreads);
+    int64_t most = llvm::count_if(plan.statements, isSum) > kManySums
+                       ? kThreadsOfManySums
+                       : kMostThreads;
+    int64_t iterations = llvm::divideCeil(need, most);
     team = std::max<int64_t>(
         2 * kWarp, llvm::alignTo(llvm::divideCeil(need, iterations), kWarp));
   } else {

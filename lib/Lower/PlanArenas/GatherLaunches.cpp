@@ -27,7 +27,7 @@ public:
     for (auto load : block.getOps<LoadOp>())
       loaded += getBytes(load.getResult());
     budget = loaded / 4;
-    laterBudget = loaded / 32;
+    laterBudget = loaded / 16;
   }
 
   void run();
@@ -187,15 +187,17 @@ bool Gatherer::canMoveTo(func::CallOp call, Operation *place,
 /// Brings batches of different kernels together whose places are at most a
 /// layer apart, so that values live hardly longer.
 void Gatherer::gatherNear() {
-  int64_t near = lower::KernelTarget::gpu().near;
+  // Only what takes time counts.
+  int64_t near = lower::KernelTarget::gpu().near, calls = 0;
   DenseMap<Operation *, int64_t> positions;
   for (Operation &op : block)
-    positions[&op] = int64_t(positions.size());
+    positions[&op] =
+        isa<LoadOp, StoreOp, arith::ConstantOp>(op) ? calls : ++calls;
   auto positionOf = [&](const Batch &batch) {
     return positions.lookup(batch.front());
   };
   llvm::sort(batches, [&](const Batch &a, const Batch &b) {
-    return positionOf(a) < positionOf(b);
+    return a.front()->isBeforeInBlock(b.front());
   });
   std::vector<Batch> merged;
   for (Batch &batch : batches) {

@@ -13,7 +13,7 @@ namespace heddle {
 ///    that they read, if their operands are known there; else to the last one,
 ///    if nothing in between reads their results. Results that live longer take
 ///    at most a quarter of the bytes that the program loads from variables, and
-///    operands that are kept for later at most 1/32.
+///    operands that are kept for later at most 1/16.
 /// 2. Calls of different kernels, at most a layer apart, move to the first of
 ///    them if their operands are known there.
 void gatherLaunches(mlir::func::FuncOp program);

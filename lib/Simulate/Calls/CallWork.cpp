@@ -37,6 +37,10 @@ static Work getMatmulWork(rt::MatmulOp op) {
     work.bytesRead += work.bytesWritten;
   if (op.getBias())
     work.bytesRead += op.getBias()->getBytes();
+  if (op.getExtra())
+    (*op.getEpilogue() == ProductEpilogue::GeluGrad ? work.bytesRead
+                                                    : work.bytesWritten) +=
+        op.getExtra()->getBytes();
   return work;
 }
 
