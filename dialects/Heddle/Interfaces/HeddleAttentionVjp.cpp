@@ -57,8 +57,9 @@ struct MaskGradient {
   /// Repeats `x` along the dimensions of the scores that are not in `along`.
   Value repeat(Value x, ArrayRef<int64_t> along) const {
     auto type = cast<RankedTensorType>(x.getType());
-    return make<BroadcastOp>(scores.clone(type.getElementType()), x,
-                             b.getDenseI64ArrayAttr(along), name());
+    return make<BroadcastOp>(
+        RankedTensorType::get(scores.getShape(), type.getElementType()), x,
+        b.getDenseI64ArrayAttr(along), name());
   }
 
   /// Repeats a number of each row for all keys.

@@ -242,6 +242,45 @@ def scatter(
     return e.builder.transpose(e.builder.select(hit, new, x), back)
 
 
+@op("index_put", "_unsafe_index_put")
+def index_put(
+    e: Emitter,
+    x: Value,
+    indices: Sequence[Value | None],
+    values: Value,
+    accumulate: bool = False,
+) -> Value:
+    """Adds or sets rows by a product with their one-hot ids."""
+    first = indices[0]
+    if len(indices) != 1 or first is None:
+        raise e.refuse("expected one index, of the first dimension")
+    if first.type == "i1":
+        if math.prod(values.shape) != 1 or accumulate:
+            raise e.refuse("the number of elements depends on data")
+        wide = e.builder.broadcast_along(first, x.shape, range(len(first.shape)))
+        value = e.builder.convert(e.builder.reshape(values, ()), x.type)
+        return e.builder.select(wide, e.builder.broadcast(value, x.shape), x)
+    count, size, width = math.prod(first.shape), x.shape[0], math.prod(x.shape[1:])
+    ids = e.builder.reshape(first, (count,))
+    numbers = e.builder.constant(np.arange(size, dtype=np.int32), "i32")
+    hit = e.builder.compare(
+        "eq",
+        e.builder.broadcast_along(ids, (count, size), [0]),
+        e.builder.broadcast(numbers, (count, size)),
+    )
+    values = e.builder.broadcast(values, (*first.shape, *x.shape[1:]))
+    values = e.builder.convert(values, "f32")
+    values = e.builder.reshape(values, (count, width))
+    ones = e.builder.convert(hit, "f32")
+    total = e.builder.contract("tv, th -> vh", ones, values)
+    total = e.builder.convert(e.builder.reshape(total, x.shape), x.type)
+    if accumulate:
+        return e.builder.binary("add", x, total)
+    is_set = e.builder.reduce("max", ones, [0])
+    is_set = e.builder.compare("gt", is_set, e.builder.splat(0.0, (size,), "f32"))
+    return e.builder.select(e.builder.broadcast_along(is_set, x.shape, [0]), total, x)
+
+
 # Bags.
 
 
