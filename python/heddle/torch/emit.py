@@ -449,8 +449,8 @@ def _variable(state: State, own: Shape) -> str:
     if state.is_trained and element != "f32":
         raise TorchError(
             f"expected the parameter {state.name} of float32, got "
-            f"{str(state.tensor.dtype).removeprefix('torch.')}; call model.float(), and "
-            "pass bf16=True to compute in bf16"
+            f"{str(state.tensor.dtype).removeprefix('torch.')}; call model.float(), "
+            "and pass bf16=True to compute in bf16"
         )
     # A tensor of no dimensions has the variable's own name and shape.
     saved = f" checkpoint(<{quote(state.name)}, {shape}>)" if shape else ""
