@@ -189,12 +189,15 @@ def _program(
 
 
 def _user_line(problem: Exception) -> str:
-    """Returns FILE:LINE of the last call outside of PyTorch and this package."""
-    own = (pathlib.Path(torch.__file__).parent, pathlib.Path(__file__).parent)
+    """Returns FILE:LINE of the last call outside of PyTorch, Python's library and
+    this package."""
+    own = [pathlib.Path(file).parent for file in (torch.__file__, __file__)]
+    library = pathlib.Path(contextlib.__file__).parent
     found = ""
     for frame, line in traceback.walk_tb(problem.__traceback__):
         file = pathlib.Path(frame.f_code.co_filename)
-        if file.is_file() and not any(file.is_relative_to(place) for place in own):
+        is_own = file.parent == library or any(map(file.is_relative_to, own))
+        if file.is_file() and not is_own:
             found = f"{_short(str(file))}:{line}"
     return found
 
