@@ -154,12 +154,14 @@ void heddle::registerLinalgVjps(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, linalg::LinalgDialect *) {
     attachVjp<linalg::TransposeOp, transposeVjp>(context);
     attachVjp<linalg::FillOp, fillVjp>(context);
-    using namespace linalg;
-    attachStructured<GenericOp, ReduceOp, BroadcastOp, AddOp, SubOp, MulOp,
-                     DivOp, NegFOp, ExpOp, LogOp, DotOp, MatmulOp,
-                     MatmulTransposeAOp, MatmulTransposeBOp, BatchMatmulOp,
-                     BatchMatmulTransposeAOp, BatchMatmulTransposeBOp,
-                     BatchReduceMatmulOp, MatvecOp, VecmatOp, BatchMatvecOp,
-                     BatchVecmatOp, Mmt4DOp>(context);
+    attachStructured<
+        linalg::GenericOp, linalg::ReduceOp, linalg::BroadcastOp, linalg::AddOp,
+        linalg::SubOp, linalg::MulOp, linalg::DivOp, linalg::NegFOp,
+        linalg::ExpOp, linalg::LogOp, linalg::DotOp, linalg::MatmulOp,
+        linalg::MatmulTransposeAOp, linalg::MatmulTransposeBOp,
+        linalg::BatchMatmulOp, linalg::BatchMatmulTransposeAOp,
+        linalg::BatchMatmulTransposeBOp, linalg::BatchReduceMatmulOp,
+        linalg::MatvecOp, linalg::VecmatOp, linalg::BatchMatvecOp,
+        linalg::BatchVecmatOp, linalg::Mmt4DOp>(context);
   });
 }
