@@ -39,7 +39,7 @@ func.func @forward(
 
 //--- dropout.mlir
 heddle.variable @bias : tensor<1x6x2x6xf32> parameter init(zeros)
-heddle.variable @steps : tensor<i64> counter
+heddle.variable @steps : tensor<i64> counter init(zeros)
 
 func.func @forward(
     %q: tensor<4x6x2x8xf32> {heddle.name = "q", heddle.role = #heddle.port_role<features>})

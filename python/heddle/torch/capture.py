@@ -182,6 +182,8 @@ def _program(
             return torch.export.export(module, tuple(args), dict(kwargs), strict=False)
     except Exception as problem:
         text = str(problem).strip().split("\n\n")[0]
+        if "data-dependent" in text:
+            text = f"a branch or a size depends on values ({text})"
         if not isinstance(problem, TorchError):
             text = f"torch.export cannot trace {type(module).__name__}: {text}"
         line = _user_line(problem)
