@@ -362,8 +362,6 @@ class Builder:
         sizes = tuple(sizes)
         if sizes == x.shape:
             return x
-        if x.source and x.source[0] == "pad" and set(strides) == {1}:
-            return self._slice_of_pad(x, offsets, sizes)
         return self.op(
             f"tensor.extract_slice {x.name}{list(offsets)} {list(sizes)} "
             f"{list(strides)}{self.attribute} : {x.tensor} to "
@@ -373,26 +371,6 @@ class Builder:
             x.type,
             ("slice", x, list(offsets), list(strides)),
         )
-
-    def _slice_of_pad(self, x: Value, offsets: Sequence[int], sizes: Shape) -> Value:
-        """Pads a slice instead. So labels that are shifted by one place, which
-        models write as a slice of a pad, keep the shape of the logits' rows."""
-        _, inner, widths, value = x.source
-        ends = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
-        # The part of the inner tensor, in its own coordinates.
-        places = list(zip(offsets, ends, widths, inner.shape, strict=True))
-        first = [min(max(a - low, 0), size) for a, _, low, size in places]
-        last = [min(max(b - low, 0), size) for _, b, low, size in places]
-        part = tuple(max(0, b - a) for a, b in zip(first, last, strict=True))
-        if not all(part):
-            return self.splat(value, sizes, x.type)
-        before = [max(0, low - a) for a, _, low, _ in places]
-        after = [
-            size - low - kept
-            for size, low, kept in zip(sizes, before, part, strict=True)
-        ]
-        kept = self.slice(inner, first, part, [1] * len(sizes))
-        return self.pad(kept, before, after, value)
 
     def insert(
         self, x: Value, into: Value, offsets: Sequence[int], strides: Sequence[int]
@@ -441,7 +419,6 @@ class Builder:
             [x, scalar],
             shape,
             x.type,
-            ("pad", x, list(low), value),
         )
 
     # Products and reductions.
