@@ -29,14 +29,14 @@ static LogicalResult fillVjp(linalg::FillOp op, VjpContext &c) {
 }
 
 //===----------------------------------------------------------------------===//
-// linalg.generic
+// linalg.generic, and named ops, which are generic ops with a known body
 //===----------------------------------------------------------------------===//
 
 /// Returns the value in the body whose gradient is that of result `result`: the
 /// yielded value, or the addend if the body adds to the destination. Null if
 /// the body uses the destination in any other way.
-static Value summandOf(linalg::GenericOp op, unsigned result) {
-  Block &body = op.getRegion().front();
+static Value summandOf(linalg::LinalgOp op, unsigned result) {
+  Block &body = *op.getBlock();
   BlockArgument sum = body.getArgument(op.getNumDpsInputs() + result);
   Value yielded = body.getTerminator()->getOperand(result);
   if (sum.use_empty())
@@ -50,14 +50,14 @@ static Value summandOf(linalg::GenericOp op, unsigned result) {
 /// Builds the gradient of one input as one generic op over the same iteration
 /// space. Its body repeats the op's body and differentiates it. The gradient is
 /// summed over the loops that do not index the input.
-static FailureOr<Value> buildInputGradient(linalg::GenericOp op, VjpContext &c,
+static FailureOr<Value> buildInputGradient(linalg::LinalgOp op, VjpContext &c,
                                            unsigned input,
                                            ArrayRef<Value> summands) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   unsigned numInputs = op.getNumDpsInputs();
   AffineMap own = maps[input];
   if (!own.isProjectedPermutation())
-    return op.emitOpError()
+    return op->emitOpError()
            << "expected input " << input
            << " to be indexed by loops alone: no other gradient is defined";
   SmallVector<Value> inputs = op.getDpsInputs();
@@ -80,7 +80,7 @@ static FailureOr<Value> buildInputGradient(linalg::GenericOp op, VjpContext &c,
   auto generic = c.builder.create<linalg::GenericOp>(
       c.loc, target.getType(), inputs, c.zero(target.getType()), newMaps,
       iterators, [&](OpBuilder &builder, Location loc, ValueRange arguments) {
-        Block &body = op.getRegion().front();
+        Block &body = *op.getBlock();
         IRMapping mapping;
         for (unsigned i = 0; i < numInputs; ++i)
           mapping.map(body.getArgument(i), arguments[i]);
@@ -115,18 +115,18 @@ static FailureOr<Value> buildInputGradient(linalg::GenericOp op, VjpContext &c,
 
 // Each result must overwrite its destination or add to it. Each input gets its
 // gradient from a generic op of its own.
-static LogicalResult genericVjp(linalg::GenericOp op, VjpContext &c) {
+static LogicalResult structuredVjp(linalg::LinalgOp op, VjpContext &c) {
   SmallVector<Value> summands(c.grads.size());
   for (auto [i, gradient] : llvm::enumerate(c.grads)) {
     if (!gradient)
       continue;
     summands[i] = summandOf(op, i);
     if (!summands[i])
-      return op.emitOpError() << "expected result " << i
-                              << " not to depend on its destination, or to "
-                                 "add to it: no other gradient is defined";
+      return op->emitOpError() << "expected result " << i
+                               << " not to depend on its destination, or to "
+                                  "add to it: no other gradient is defined";
     unsigned destination = op.getNumDpsInputs() + i;
-    BlockArgument sum = op.getRegion().front().getArgument(destination);
+    BlockArgument sum = op.getBlock()->getArgument(destination);
     if (c.wanted[destination] && !sum.use_empty())
       c.operandGrads[destination] = gradient;
   }
@@ -141,10 +141,27 @@ static LogicalResult genericVjp(linalg::GenericOp op, VjpContext &c) {
   return success();
 }
 
+template <typename OpTy> static LogicalResult vjpOf(OpTy op, VjpContext &c) {
+  return structuredVjp(cast<linalg::LinalgOp>(op.getOperation()), c);
+}
+
+template <typename... OpTys>
+static void attachStructured(MLIRContext *context) {
+  (attachVjp<OpTys, vjpOf<OpTys>>(context), ...);
+}
+
 void heddle::registerLinalgVjps(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, linalg::LinalgDialect *) {
     attachVjp<linalg::TransposeOp, transposeVjp>(context);
     attachVjp<linalg::FillOp, fillVjp>(context);
-    attachVjp<linalg::GenericOp, genericVjp>(context);
+    attachStructured<
+        linalg::GenericOp, linalg::ReduceOp, linalg::BroadcastOp, linalg::AddOp,
+        linalg::SubOp, linalg::MulOp, linalg::DivOp, linalg::NegFOp,
+        linalg::ExpOp, linalg::LogOp, linalg::DotOp, linalg::MatmulOp,
+        linalg::MatmulTransposeAOp, linalg::MatmulTransposeBOp,
+        linalg::BatchMatmulOp, linalg::BatchMatmulTransposeAOp,
+        linalg::BatchMatmulTransposeBOp, linalg::BatchReduceMatmulOp,
+        linalg::MatvecOp, linalg::VecmatOp, linalg::BatchMatvecOp,
+        linalg::BatchVecmatOp, linalg::Mmt4DOp>(context);
   });
 }

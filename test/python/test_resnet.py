@@ -81,7 +81,9 @@ class ResNet(unittest.TestCase):
                     self.assertLess(moved, 1e-5)
             state = trainer.state_dict()
             moved = _worst(state, exact.model.state_dict())
-            own = [_worst(t.model.state_dict(), exact.model.state_dict()) for t in twins]
+            own = [
+                _worst(t.model.state_dict(), exact.model.state_dict()) for t in twins
+            ]
             print(f"running statistics: Heddle {moved:.1e}, PyTorch {max(own):.1e}")
             self.assertLess(moved, 4 * max(own))
             self.assertEqual(state["1.num_batches_tracked"], STEPS)

@@ -102,27 +102,6 @@ LogicalResult ContractOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return success();
 }
 
-LogicalResult AttentionOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
-                                    ArrayRef<bool> wanted,
-                                    MutableArrayRef<Value> operandGrads) {
-  if (failed(expectUnused(*this, "lse", grads[1])))
-    return failure();
-  if (getMask() && wanted[getMaskIndex()])
-    return emitOpError() << "expected a mask that depends on no parameter, "
-                            "because masks have no gradients; compute the "
-                            "scores and their softmax by other ops";
-  auto grad = b.create<AttentionGradOp>(
-      getLoc(), getQuery().getType(), getKey().getType(), getValue().getType(),
-      getQuery(), getKey(), getValue(), getOutput(), getLse(), grads[0],
-      getStep(), getMask(), getOffsets(), getScaleAttr(), getCausalAttr(),
-      getWindowAttr(), getDropoutAttr(), getSeedAttr(), getGlobalShapeAttr(),
-      getOpNameAttr());
-  for (unsigned i = 0; i < 3; ++i)
-    if (wanted[i])
-      operandGrads[i] = grad.getResult(i);
-  return success();
-}
-
 //===----------------------------------------------------------------------===//
 // Normalization
 //===----------------------------------------------------------------------===//

@@ -81,7 +81,8 @@ def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments
     member if the queries have none), in which any size may be 1 and then stands
     for all; key counts the keys of the whole sequence. A mask of i1 is true for
     the keys that are seen. A mask of f32 is added to the scaled scores; a number
-    of -1e30 or less hides the key. Nothing is differentiated by a mask.
+    of -1e30 or less hides the key. The gradient of an added mask
+    needs the scores of this attention, and no dropout.
     `step` is the i64 step number for dropout. In one device's program,
     `offsets` are the global coordinates b, s, t, n, r of the first element
     (zeros if absent) and `global_shape` is the global [s, t, n, r]. Keys at

@@ -1,10 +1,12 @@
 """Makes a functional graph of a module with torch.export."""
 
+import contextlib
 import dataclasses
 import pathlib
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -107,6 +109,7 @@ def _decompose(
     """Makes the graph functional, and replaces unknown ops by PyTorch's
     decompositions of them where it has one."""
     program = program.run_decompositions({})
+    _stop_gradients(program)
     table = torch.export.default_decompositions()
     for _ in range(_ROUNDS):
         unknown = {
@@ -121,18 +124,84 @@ def _decompose(
     return program
 
 
+def _is_without_gradient(node: Node) -> bool:
+    """Tells whether a node was traced under torch.no_grad()."""
+    return "WrapWithSetGradEnabled" in str((*node.meta.get("torch_fn", ()), ""))
+
+
+def _stop_gradients(program: torch.export.ExportedProgram) -> None:
+    """Detaches what leaves torch.no_grad(), of which only marks are left."""
+    graph = program.graph
+    for node in list(graph.nodes):
+        value = node.meta.get("val")
+        if not _is_without_gradient(node) or not isinstance(value, torch.Tensor):
+            continue
+        outside = [user for user in node.users if not _is_without_gradient(user)]
+        if not outside or not value.is_floating_point():
+            continue
+        with graph.inserting_after(node):
+            detached = graph.call_function(aten.detach.default, (node,))
+        detached.meta = dict(node.meta)
+        for user in outside:
+            if user.op != "output":
+                user.replace_input_with(node, detached)
+
+
+@contextlib.contextmanager
+def _without_own_gradients() -> Iterator[None]:
+    """Refuses functions with a backward of their own, which torch.export would
+    replace by the derivative of what forward does."""
+    function = torch.autograd.Function
+    apply = function.__dict__["apply"]
+
+    def refuse(cls: type, *args: Any, **kwargs: Any) -> Any:
+        if torch.is_grad_enabled() and any(
+            isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args
+        ):
+            raise TorchError(
+                f"{cls.__name__} is a torch.autograd.Function with a backward of its "
+                "own, which torch.export drops; write it as ops that have this "
+                "derivative, such as x + (f(x) - x).detach()"
+            )
+        return apply.__get__(None, cls)(*args, **kwargs)
+
+    function.apply = classmethod(refuse)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        function.apply = apply  # type: ignore[method-assign]
+
+
 def _program(
     module: torch.nn.Module,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> torch.export.ExportedProgram:
     try:
-        return torch.export.export(module, tuple(args), dict(kwargs), strict=False)
+        with _without_own_gradients():
+            return torch.export.export(module, tuple(args), dict(kwargs), strict=False)
     except Exception as problem:
         text = str(problem).strip().split("\n\n")[0]
-        raise TorchError(
-            f"torch.export cannot trace {type(module).__name__}: {text}"
-        ) from problem
+        if "data-dependent" in text:
+            text = f"a branch or a size depends on values ({text})"
+        if not isinstance(problem, TorchError):
+            text = f"torch.export cannot trace {type(module).__name__}: {text}"
+        line = _user_line(problem)
+        raise TorchError(f"{line}: {text}" if line else text) from problem
+
+
+def _user_line(problem: Exception) -> str:
+    """Returns FILE:LINE of the last call outside of PyTorch, Python's library and
+    this package."""
+    own = [pathlib.Path(file).parent for file in (torch.__file__, __file__)]
+    library = pathlib.Path(contextlib.__file__).parent
+    found = ""
+    for frame, line in traceback.walk_tb(problem.__traceback__):
+        file = pathlib.Path(frame.f_code.co_filename)
+        is_own = file.parent == library or any(map(file.is_relative_to, own))
+        if file.is_file() and not is_own:
+            found = f"{_short(str(file))}:{line}"
+    return found
 
 
 def capture(

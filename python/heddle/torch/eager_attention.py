@@ -9,6 +9,7 @@ from torch.fx import Node
 from heddle.torch.emit import Emitter, op_name
 from heddle.torch.ops.attention import (
     Mask,
+    Weighting,
     attend,
     combine,
     is_trained,
@@ -127,7 +128,9 @@ def raise_attention(e: Emitter, node: Node) -> Value | None:
     if weights.args[1] not in (-1, weights.meta["val"].dim() - 1):
         return None
     found = _scores(e, weights.args[0])
-    if found is None or any(is_trained(e, mask) for mask in found.added):
+    if found is None:
+        return None
+    if dropout and any(is_trained(e, mask) for mask in found.added):
         return None
     query, key, value = e.value(found.query), e.value(found.key), e.value(values)
     if value.shape[:-2] != query.shape[:-2] or query.type != value.type:
@@ -137,4 +140,4 @@ def raise_attention(e: Emitter, node: Node) -> Value | None:
     mask = _mask(e, found, query.shape[-2], key.shape[-2])
     module = e.captured.module_of(node)
     e.builder.name = module or e.builder.name
-    return attend(e, query, key, value, mask, dropout, found.scale)
+    return attend(e, query, key, value, Weighting(mask, found.scale, dropout))

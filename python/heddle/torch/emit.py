@@ -446,10 +446,17 @@ def _variable(state: State, own: Shape) -> str:
     element = element_type(state.tensor.dtype)
     shape = list(state.tensor.shape)
     role = "parameter" if state.is_trained else "buffer"
+    if state.is_trained and element != "f32":
+        raise TorchError(
+            f"expected the parameter {state.name} of float32, got "
+            f"{str(state.tensor.dtype).removeprefix('torch.')}; call model.float(), "
+            "and pass bf16=True to compute in bf16"
+        )
+    # A tensor of no dimensions has the variable's own name and shape.
+    saved = f" checkpoint(<{quote(state.name)}, {shape}>)" if shape else ""
     return (
         f"heddle.variable {symbol(state.name)} : {tensor_type(own, element)} {role} "
-        f"init({_initializer(state)}) "
-        f"checkpoint(<{quote(state.name)}, {shape}>)"
+        f"init({_initializer(state)}){saved}"
     )
 
 

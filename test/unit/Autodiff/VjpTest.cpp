@@ -271,6 +271,61 @@ static const OpCase linalgCases[] = {
     })"},
 };
 
+static const OpCase namedCases[] = {
+    {"matmul", R"((%x: tensor<2x3xf32>, %w: tensor<3x4xf32>,
+        %s: tensor<2x4xf32>) -> tensor<2x4xf32> {
+      %y = linalg.matmul ins(%x, %w : tensor<2x3xf32>, tensor<3x4xf32>)
+           outs(%s : tensor<2x4xf32>) -> tensor<2x4xf32>
+      return %y : tensor<2x4xf32>
+    })"},
+    {"matmul_transpose_b", R"((%x: tensor<2x3xf32>, %w: tensor<4x3xf32>,
+        %s: tensor<2x4xf32>) -> tensor<2x4xf32> {
+      %y = linalg.matmul_transpose_b
+           ins(%x, %w : tensor<2x3xf32>, tensor<4x3xf32>)
+           outs(%s : tensor<2x4xf32>) -> tensor<2x4xf32>
+      return %y : tensor<2x4xf32>
+    })"},
+    {"batch_matmul", R"((%x: tensor<2x3x4xf32>, %w: tensor<2x4x2xf32>)
+        -> tensor<2x3x2xf32> {
+      %zero = arith.constant dense<0.0> : tensor<2x3x2xf32>
+      %y = linalg.batch_matmul
+           ins(%x, %w : tensor<2x3x4xf32>, tensor<2x4x2xf32>)
+           outs(%zero : tensor<2x3x2xf32>) -> tensor<2x3x2xf32>
+      return %y : tensor<2x3x2xf32>
+    })"},
+    {"matvec", R"((%x: tensor<2x3xf32>, %w: tensor<3xf32>,
+        %s: tensor<2xf32>) -> tensor<2xf32> {
+      %y = linalg.matvec ins(%x, %w : tensor<2x3xf32>, tensor<3xf32>)
+           outs(%s : tensor<2xf32>) -> tensor<2xf32>
+      return %y : tensor<2xf32>
+    })"},
+    {"div", R"((%x: tensor<2x3xf32>, %z: tensor<2x3xf32>)
+        -> tensor<2x3xf32> {
+      %two = arith.constant dense<2.0> : tensor<2x3xf32>
+      %e = tensor.empty() : tensor<2x3xf32>
+      %w = linalg.add ins(%z, %two : tensor<2x3xf32>, tensor<2x3xf32>)
+           outs(%e : tensor<2x3xf32>) -> tensor<2x3xf32>
+      %y = linalg.div ins(%x, %w : tensor<2x3xf32>, tensor<2x3xf32>)
+           outs(%e : tensor<2x3xf32>) -> tensor<2x3xf32>
+      return %y : tensor<2x3xf32>
+    })"},
+    {"broadcast", R"((%x: tensor<3xf32>) -> tensor<2x3xf32> {
+      %e = tensor.empty() : tensor<2x3xf32>
+      %y = linalg.broadcast ins(%x : tensor<3xf32>) outs(%e : tensor<2x3xf32>)
+           dimensions = [0]
+      return %y : tensor<2x3xf32>
+    })"},
+    {"reduce", R"((%x: tensor<2x3xf32>, %s: tensor<2xf32>) -> tensor<2xf32> {
+      %y = linalg.reduce ins(%x : tensor<2x3xf32>) outs(%s : tensor<2xf32>)
+           dimensions = [1] (%a: f32, %o: f32) {
+             %e = math.exp %a : f32
+             %r = arith.addf %o, %e : f32
+             linalg.yield %r : f32
+           }
+      return %y : tensor<2xf32>
+    })"},
+};
+
 static const OpCase productCases[] = {
     {"contract", R"((%x: tensor<2x3x4xf32>, %w: tensor<4x5xf32>)
         -> tensor<2x3x5xf32> {
@@ -315,6 +370,28 @@ static const OpCase productCases[] = {
         %k: tensor<2x4x2x3xf32>, %v: tensor<2x4x2x3xf32>)
         -> tensor<2x3x2x2x3xf32> {
       %o, %lse = heddle.attention "a" %q, %k, %v scale(0.57)
+        : tensor<2x3x2x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>
+        -> tensor<2x3x2x2x3xf32>, tensor<2x3x2x2xf32>
+      return %o : tensor<2x3x2x2x3xf32>
+    })"},
+    // The same bias for all samples, beside a causal mask.
+    {"attention_bias", R"((%q: tensor<2x4x2x3xf32>, %k: tensor<2x4x2x3xf32>,
+        %v: tensor<2x4x2x3xf32>, %m: tensor<4x2x4xf32>)
+        -> tensor<2x4x2x3xf32> {
+      %w = tensor.expand_shape %m [[0, 1], [2], [3]] output_shape [1, 4, 2, 4]
+         : tensor<4x2x4xf32> into tensor<1x4x2x4xf32>
+      %o, %lse = heddle.attention "a" %q, %k, %v causal scale(0.57)
+        mask(%w : tensor<1x4x2x4xf32>)
+        : tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>
+        -> tensor<2x4x2x3xf32>, tensor<2x4x2xf32>
+      return %o : tensor<2x4x2x3xf32>
+    })"},
+    // One number for each key, of grouped heads, within a window.
+    {"attention_bias_of_keys", R"((%q: tensor<2x3x2x2x3xf32>,
+        %k: tensor<2x4x2x3xf32>, %v: tensor<2x4x2x3xf32>,
+        %m: tensor<1x1x1x1x4xf32>) -> tensor<2x3x2x2x3xf32> {
+      %o, %lse = heddle.attention "a" %q, %k, %v window(2) scale(0.57)
+        mask(%m : tensor<1x1x1x1x4xf32>)
         : tensor<2x3x2x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>
         -> tensor<2x3x2x2x3xf32>, tensor<2x3x2x2xf32>
       return %o : tensor<2x3x2x2x3xf32>
@@ -482,6 +559,8 @@ INSTANTIATE_TEST_SUITE_P(Math, VjpTest, ::testing::ValuesIn(mathCases),
 INSTANTIATE_TEST_SUITE_P(Tensor, VjpTest, ::testing::ValuesIn(tensorCases),
                          caseName);
 INSTANTIATE_TEST_SUITE_P(Linalg, VjpTest, ::testing::ValuesIn(linalgCases),
+                         caseName);
+INSTANTIATE_TEST_SUITE_P(Named, VjpTest, ::testing::ValuesIn(namedCases),
                          caseName);
 INSTANTIATE_TEST_SUITE_P(Products, VjpTest, ::testing::ValuesIn(productCases),
                          caseName);

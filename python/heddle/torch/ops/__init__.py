@@ -15,9 +15,11 @@ from heddle.torch.ops import (
     resample,
     shape,
     softmax,
+    sort,
 )
 
 __all__ = [
     "activation", "attention", "convolution", "elementwise", "functions", "gather",
     "loss", "norm", "pooling", "product", "reduction", "resample", "shape", "softmax",
+    "sort",
 ]  # fmt: skip

@@ -22,6 +22,15 @@ class Mask:
     rest: Value | None = None
 
 
+@dataclasses.dataclass
+class Weighting:
+    """How the products of queries and keys become weights."""
+
+    mask: Mask
+    scale: float
+    dropout: float = 0.0
+
+
 @op("scaled_dot_product_attention")
 def attention(
     e: Emitter,
@@ -38,7 +47,7 @@ def attention(
     source = named if named is not None else (*e.node.args, *[None] * 4)[3]
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1])
-    if len(query.shape) not in (3, 4) or is_trained(e, source):
+    if len(query.shape) not in (3, 4) or (dropout and is_trained(e, source)):
         y = _stored_scores(e, query, key, value, mask, dropout, is_causal, scale)
         e.features[y.name] = "f"
         return y
@@ -46,7 +55,7 @@ def attention(
         mask = with_heads(e, mask)
     parts = take_apart(e, mask, query.shape[-2], key.shape[-2])
     parts = combine(e, parts, Mask(is_causal))
-    return attend(e, query, key, value, parts, dropout, scale)
+    return attend(e, query, key, value, Weighting(parts, scale, dropout))
 
 
 def with_heads(e: Emitter, x: Value) -> Value:
@@ -57,20 +66,14 @@ def with_heads(e: Emitter, x: Value) -> Value:
 
 
 def attend(
-    e: Emitter,
-    query: Value,
-    key: Value,
-    value: Value,
-    mask: Mask,
-    dropout: float,
-    scale: float,
+    e: Emitter, query: Value, key: Value, value: Value, weighting: Weighting
 ) -> Value:
     """Builds the attention of queries, keys and values [batch, head, position,
     size], or without head."""
     shape = (*query.shape[:-1], value.shape[-1])
     query, key, value = (with_heads(e, x) for x in (query, key, value))
     key, value = _unrepeated(key), _unrepeated(value)
-    y = e.builder.reshape(_fused(e, query, key, value, mask, dropout, scale), shape)
+    y = e.builder.reshape(_fused(e, query, key, value, weighting), shape)
     e.features[y.name] = "f"
     return y
 
@@ -80,7 +83,7 @@ def attend(
 
 def is_trained(e: Emitter, source: object) -> bool:
     """Tells whether a node depends on a parameter, as a bias of positions does.
-    Masks of heddle.attention have no gradients."""
+    With dropout, masks of heddle.attention have no gradients."""
     waiting, seen = [source], set()
     while waiting:
         node = waiting.pop()
@@ -224,14 +227,9 @@ def _operand_of(e: Emitter, mask: Value, groups: int, members: int) -> Value:
 
 
 def _fused(
-    e: Emitter,
-    query: Value,
-    key: Value,
-    value: Value,
-    mask: Mask,
-    dropout: float,
-    scale: float,
+    e: Emitter, query: Value, key: Value, value: Value, weighting: Weighting
 ) -> Value:
+    mask, dropout = weighting.mask, weighting.dropout
     batch, heads, queries, _ = query.shape
     groups, size = key.shape[1], max(query.shape[-1], value.shape[-1])
     # Heads come after positions. Queries and keys with zeros have the same
@@ -244,7 +242,7 @@ def _fused(
         q = e.builder.reshape(q, (batch, queries, groups, heads // groups, size))
     options = " causal" if mask.is_causal else ""
     options += f" window({mask.window})" if mask.window else ""
-    options += f" scale({number(scale, 'f64')})"
+    options += f" scale({number(weighting.scale, 'f64')})"
     reads = [q, k, v]
     if dropout:
         step = e.steps()
@@ -288,7 +286,8 @@ def _stored_scores(
     is_causal: bool,
     scale: float,
 ) -> Value:
-    """Builds attention that stores its scores, for masks that have gradients."""
+    """Builds attention that stores its scores, for masks that have gradients,
+    with dropout."""
     *batch, heads, queries, _ = query.shape
     groups, keys = key.shape[-3], key.shape[-2]
     dims = LEADING[: len(batch)].replace("s", "x")

@@ -1,6 +1,7 @@
 """Convolutions: one product for each position of the kernel. Where strides equal
 the kernel (patches), one product in all."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -201,3 +202,32 @@ def _grouped(
         total = y if total is None else e.builder.binary("add", total, y)
     assert total is not None
     return add_bias(e, e.builder.reshape(total, e.shape), bias, [1])
+
+
+@op("col2im")
+def fold(
+    e: Emitter,
+    x: Value,
+    size: Sequence[int],
+    kernel: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Value:
+    """Adds patches [b, c * kernel, patches] into images: for each dimension a
+    product with the places of the patches' elements."""
+    tables, counts = [], []
+    for full, k, d, p, s in zip(size, kernel, dilation, padding, stride, strict=True):
+        count = (full + 2 * p - d * (k - 1) - 1) // s + 1
+        table = np.zeros((k, count, full), np.float32)
+        for tap, patch in np.ndindex(k, count):
+            place = patch * s + tap * d - p
+            if 0 <= place < full:
+                table[tap, patch, place] = 1
+        tables.append(e.builder.convert(e.builder.constant(table, "f32"), x.type))
+        counts.append(count)
+    lead = e.shape[:-3]
+    patches = e.builder.reshape(x, (math.prod(lead), e.shape[-3], *kernel, *counts))
+    y = e.builder.contract("bckuxy, kxo -> bcuyo", patches, tables[0])
+    y = e.builder.contract("bcuyo, uyw -> bcow", y, tables[1])
+    return e.builder.reshape(y, e.shape)

@@ -103,9 +103,16 @@ def index(e: Emitter, x: Value, indices: Sequence[Value | None]) -> Value:
             return grid
     if len(used) == 1:
         return _index_one(e, x, used[0], indices[used[0]])  # type: ignore[arg-type]
-    if used == list(range(len(used))):
-        return _index_leading(e, x, [indices[i] for i in used])  # type: ignore[misc]
-    raise e.refuse("expected indices of leading dimensions")
+    # The indexed dimensions go first. The result's stand where they stood, or
+    # first if others are between them.
+    rest = [i for i in range(len(x.shape)) if i not in used]
+    front = e.builder.transpose(x, used + rest)
+    y = _index_leading(e, front, [indices[i] for i in used])  # type: ignore[misc]
+    if used != list(range(used[0], used[0] + len(used))):
+        return y
+    count = len(y.shape) - len(rest)
+    order = list(range(count, count + used[0])) + list(range(count))
+    return e.builder.transpose(y, order + list(range(len(order), len(y.shape))))
 
 
 def _place_of(ids: Value) -> tuple[int, int, int] | None:
@@ -208,3 +215,117 @@ def scatter_add(
         raise e.refuse("expected indices for all rows, and alpha 1")
     y = e.builder.binary("add", x, _sum_into(e, ids, parts, x.shape[-1]))
     return e.builder.transpose(y, [order.index(i) for i in range(rank)])
+
+
+@op("scatter")
+def scatter(
+    e: Emitter, x: Value, dim: int, ids: Value, source: Value | float, **named: object
+) -> Value:
+    """Where several ids are equal, PyTorch takes any of their sources."""
+    if named.get("reduce") is not None:
+        raise e.refuse("expected scatter without a reduction")
+    rank = len(x.shape)
+    order = [i for i in range(rank) if i != axis(dim, rank)] + [axis(dim, rank)]
+    x, ids = e.builder.transpose(x, order), e.builder.transpose(ids, order)
+    if ids.shape[:-1] != x.shape[:-1]:
+        raise e.refuse("expected indices for all rows")
+    size = x.shape[-1]
+    count = _sum_into(e, ids, e.builder.splat(1.0, ids.shape, "f32"), size)
+    hit = e.builder.compare("gt", count, e.builder.splat(0.0, count.shape, "f32"))
+    if isinstance(source, Value):
+        source = e.builder.transpose(source, order)
+        source = e.builder.slice(source, [0] * rank, ids.shape, [1] * rank)
+        new = _sum_into(e, ids, source, size)
+    else:
+        new = e.builder.splat(source, x.shape, x.type)
+    back = [order.index(i) for i in range(rank)]
+    return e.builder.transpose(e.builder.select(hit, new, x), back)
+
+
+@op("index_put", "_unsafe_index_put")
+def index_put(
+    e: Emitter,
+    x: Value,
+    indices: Sequence[Value | None],
+    values: Value,
+    accumulate: bool = False,
+) -> Value:
+    """Adds or sets rows by a product with their one-hot ids."""
+    first = indices[0]
+    if len(indices) != 1 or first is None:
+        raise e.refuse("expected one index, of the first dimension")
+    if first.type == "i1":
+        if math.prod(values.shape) != 1 or accumulate:
+            raise e.refuse("the number of elements depends on data")
+        wide = e.builder.broadcast_along(first, x.shape, range(len(first.shape)))
+        value = e.builder.convert(e.builder.reshape(values, ()), x.type)
+        return e.builder.select(wide, e.builder.broadcast(value, x.shape), x)
+    count, size, width = math.prod(first.shape), x.shape[0], math.prod(x.shape[1:])
+    ids = e.builder.reshape(first, (count,))
+    numbers = e.builder.constant(np.arange(size, dtype=np.int32), "i32")
+    hit = e.builder.compare(
+        "eq",
+        e.builder.broadcast_along(ids, (count, size), [0]),
+        e.builder.broadcast(numbers, (count, size)),
+    )
+    values = e.builder.broadcast(values, (*first.shape, *x.shape[1:]))
+    values = e.builder.convert(values, "f32")
+    values = e.builder.reshape(values, (count, width))
+    ones = e.builder.convert(hit, "f32")
+    total = e.builder.contract("tv, th -> vh", ones, values)
+    total = e.builder.convert(e.builder.reshape(total, x.shape), x.type)
+    if accumulate:
+        return e.builder.binary("add", x, total)
+    is_set = e.builder.reduce("max", ones, [0])
+    is_set = e.builder.compare("gt", is_set, e.builder.splat(0.0, (size,), "f32"))
+    return e.builder.select(e.builder.broadcast_along(is_set, x.shape, [0]), total, x)
+
+
+# Bags.
+
+
+@op("_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag(
+    e: Emitter,
+    table: Value,
+    ids: Value,
+    offsets: Value,
+    by_frequency: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    weights: Value | None = None,
+    has_last: bool = False,
+    padding: int = -1,
+) -> list[Value | None]:
+    """Sums (mode 0) or averages (1) the rows of each bag."""
+    if mode > 1 or padding >= 0 or by_frequency:
+        raise e.refuse(
+            "expected sums or means, without padding_idx and scale_grad_by_freq"
+        )
+    if not offsets.source or offsets.source[0] != "constant":
+        raise e.refuse("the sizes of bags depend on data; expected constant offsets")
+    first = offsets.source[1].reshape(-1).tolist()
+    count = e.shape[0]
+    ends = (first if has_last else [*first, ids.shape[0]])[1 : count + 1]
+    sizes = [b - a for a, b in zip(first, ends, strict=False)]
+    found = rows(e, table, ids)
+    if weights is not None:
+        wide = e.builder.broadcast_along(weights, found.shape, [0])
+        found = e.builder.binary("mul", found, wide)
+    width = table.shape[1]
+    if len(set(sizes)) == 1 and sizes[0] * count == ids.shape[0]:
+        bags = e.builder.reshape(found, (count, sizes[0], width))
+        total = e.builder.reduce("sum", bags, [1])
+    else:
+        members = np.zeros((count, ids.shape[0]), np.float32)
+        for bag, (start, end) in enumerate(zip(first, ends, strict=False)):
+            members[bag, start:end] = 1
+        total = e.builder.contract(
+            "bt, th -> bh", e.builder.constant(members, "f32"), found
+        )
+    if mode == 1:
+        shares = 1 / np.maximum(np.array(sizes, np.float32), 1)
+        share = e.builder.constant(shares, "f32")
+        wide = e.builder.broadcast_along(share, total.shape, [0])
+        total = e.builder.binary("mul", total, wide)
+    return [total, None, None, None]

@@ -95,12 +95,18 @@ def _weighted_bce(e: Emitter, x: Value, y: Value, soft: Value, weight: Value) ->
 def cross_entropy_sums(
     e: Emitter, logits: Value, target: Value, ignored: int
 ) -> tuple[Value, Value]:
-    """Returns the loss of each label and 1 for each label that counts."""
+    """Returns the loss of each label and the number of labels that count."""
     if len(logits.shape) > 2 and len(target.shape) == len(logits.shape) - 1:
         order = [0, *range(2, len(logits.shape)), 1]
         if logits.shape[:1] + logits.shape[2:] == target.shape:
             logits = e.builder.transpose(logits, order)
     logits, target = _unmerged(e, logits, target)
+    # The gradient of a mean needs the count. It comes first, so that loss and
+    # gradient can be one kernel, also where labels are made by ops.
+    counts = e.builder.compare(
+        "ne", target, e.builder.splat(ignored, target.shape, target.type)
+    )
+    count = _all(e, e.builder.convert(counts, "f32"))
     stats = target.shape
     losses = e.builder.fresh(stats, "f32")
     sums = e.builder.fresh(stats, "f32")
@@ -111,10 +117,7 @@ def cross_entropy_sums(
         [logits, target],
         [losses, sums],
     )
-    counts = e.builder.compare(
-        "ne", target, e.builder.splat(ignored, target.shape, target.type)
-    )
-    return losses, e.builder.convert(counts, "f32")
+    return losses, count
 
 
 def _unmerged(e: Emitter, logits: Value, target: Value) -> tuple[Value, Value]:
@@ -147,13 +150,12 @@ def cross_entropy_loss(
         return _general_cross_entropy(
             e, logits, target, weight, reduction, ignored, smoothing
         )
-    losses, counts = cross_entropy_sums(e, logits, target, ignored)
+    losses, count = cross_entropy_sums(e, logits, target, ignored)
     if reduction == SUM:
         return _all(e, losses)
     if reduction != MEAN:
         return e.builder.reshape(losses, e.shape)
-    count = at_least_one(e, _all(e, counts))
-    return e.builder.binary("div", _all(e, losses), count)
+    return e.builder.binary("div", _all(e, losses), at_least_one(e, count))
 
 
 def _general_cross_entropy(
@@ -306,10 +308,10 @@ def _mean_of_labels(e: Emitter, node: Node) -> tuple[Value, Value] | None:
         return None
     if named["label_smoothing"]:
         return None
-    losses, counts = cross_entropy_sums(
+    losses, count = cross_entropy_sums(
         e,
         e.value(logits),
         labels,
         int(named["ignore_index"]),  # type: ignore[call-overload]
     )
-    return _all(e, losses), _all(e, counts)
+    return _all(e, losses), count

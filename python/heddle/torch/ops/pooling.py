@@ -16,7 +16,15 @@ from heddle.torch.ops.resample import along
 from heddle.torch.text import Value
 
 
-@op("max_pool2d", "max_pool1d", "max_pool2d_with_indices")
+def _dimensions(e: Emitter) -> int:
+    """Returns the number that stands in the op's name, as in avg_pool2d."""
+    return next(n for n in (1, 2, 3) if f"{n}d" in op_name(e.node))
+
+
+@op(
+    "max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices",
+    "max_pool3d_with_indices",
+)  # fmt: skip
 def max_pool(
     e: Emitter,
     x: Value,
@@ -26,7 +34,7 @@ def max_pool(
     dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
 ) -> object:
-    count = 1 if "1d" in op_name(e.node) else 2
+    count = _dimensions(e)
     sizes, pads = per_dimension(kernel, count), per_dimension(padding, count)
     strides = per_dimension(stride or kernel, count)
     dilations = per_dimension(dilation, count)
@@ -42,7 +50,7 @@ def max_pool(
     return [y, None] if "indices" in op_name(e.node) else y
 
 
-@op("avg_pool2d", "avg_pool1d")
+@op("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def avg_pool(
     e: Emitter,
     x: Value,
@@ -53,7 +61,7 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor: int | None = None,
 ) -> Value:
-    count = 1 if "1d" in op_name(e.node) else 2
+    count = _dimensions(e)
     sizes, pads = per_dimension(kernel, count), per_dimension(padding, count)
     if ceil_mode or (any(pads) and not count_include_pad):
         if divisor is not None:
@@ -84,9 +92,12 @@ def avg_pool(
     return scaled(e, y, 1 / (divisor or math.prod(sizes)))
 
 
-@op("adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool2d")
+@op(
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
+    "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
+)  # fmt: skip
 def adaptive_avg_pool(e: Emitter, x: Value, size: Sequence[int]) -> Value:
-    count = 1 if "1d" in op_name(e.node) else 2
+    count = _dimensions(e)
     old, new = x.shape[-count:], e.shape[-count:]
     if any(a % b for a, b in zip(old, new, strict=True)):
         for i, size in enumerate(new, len(x.shape) - count):
@@ -101,9 +112,9 @@ def adaptive_avg_pool(e: Emitter, x: Value, size: Sequence[int]) -> Value:
     return e.builder.reshape(average(e, blocks, dims), e.shape)
 
 
-@op("adaptive_max_pool2d", "adaptive_max_pool1d")
+@op("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
 def adaptive_max_pool(e: Emitter, x: Value, size: Sequence[int]) -> list[Value | None]:
-    count = 1 if "1d" in op_name(e.node) else 2
+    count = _dimensions(e)
     old, new = x.shape[-count:], e.shape[-count:]
     if any(a % b for a, b in zip(old, new, strict=True)):
         raise e.refuse(f"expected {old} to be a multiple of {new}")

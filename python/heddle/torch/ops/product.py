@@ -183,15 +183,55 @@ def outer(e: Emitter, a: Value, b: Value) -> Value:
 def einsum(
     e: Emitter, text: str, values: Sequence[Value], path: object = None
 ) -> Value:
-    text = text.replace(" ", "")
-    inputs, arrow, result = text.partition("->")
-    if "..." in text or not arrow or len(values) != 2 or "," not in inputs:
-        raise e.refuse("expected two operands with letters, such as ij,jk->ik")
-    left, right = inputs.split(",")
-    one_sided = (set(left) ^ set(right)) - set(result)
-    if len(set(left)) != len(left) or len(set(right)) != len(right) or one_sided:
-        raise e.refuse("expected each letter once, and no sum over one operand")
-    return e.builder.contract(f"{left}, {right} -> {result}", *values)
+    """Multiplies the operands from left to right."""
+    letters, result = _letters(e, text, values)
+    # What only one operand has, and the result does not, is summed first.
+    terms = [
+        _summed(
+            e, value, own, set("".join(letters[:i] + letters[i + 1 :])) | set(result)
+        )
+        for i, (value, own) in enumerate(zip(values, letters, strict=True))
+    ]
+    x, left = terms[0]
+    for i, (y, right) in enumerate(terms[1:], 2):
+        needed = set(result).union(*(own for _, own in terms[i:]))
+        kept = [a for a in dict.fromkeys(left + right) if a in needed]
+        into = "".join(kept) if i < len(terms) else result
+        x, left = e.builder.contract(f"{left}, {right} -> {into}", x, y), into
+    return e.builder.transpose(x, [left.index(letter) for letter in result])
+
+
+def _letters(e: Emitter, text: str, values: Sequence[Value]) -> tuple[list[str], str]:
+    """Returns the letters of each operand and of the result. Those that an
+    ellipsis stands for get letters of their own."""
+    inputs, arrow, result = text.replace(" ", "").partition("->")
+    letters = inputs.split(",")
+    if not arrow:
+        all_ = inputs.replace(",", "").replace("...", "")
+        result = "..." * ("..." in inputs)
+        result += "".join(sorted(a for a in set(all_) if all_.count(a) == 1))
+    free = [a for a in "abcdefghijklmnopqrstuvwxyz" if a not in text]
+    ranks = [len(v.shape) for v in values]
+    extra = [
+        rank - len(own.replace("...", ""))
+        for rank, own in zip(ranks, letters, strict=True)
+        if "..." in own
+    ]
+    if len(set(extra)) > 1 or max(extra, default=0) > len(free):
+        raise e.refuse("expected all ellipses to stand for as many dimensions")
+    spelled = "".join(free[: max(extra, default=0)])
+    letters = [own.replace("...", spelled) for own in letters]
+    if any(len(set(own)) != len(own) for own in letters) or text != text.lower():
+        raise e.refuse("expected each operand to have each letter once, in lower case")
+    return letters, result.replace("...", spelled)
+
+
+def _summed(e: Emitter, x: Value, own: str, needed: set[str]) -> tuple[Value, str]:
+    alone = [i for i, letter in enumerate(own) if letter not in needed]
+    return (
+        e.builder.reduce("sum", x, alone),
+        "".join(letter for letter in own if letter in needed),
+    )
 
 
 @op("bilinear")

@@ -31,6 +31,7 @@ _MODES = {
     "upsample_nearest3d": "nearest", "_upsample_nearest_exact1d": "nearest-exact",
     "_upsample_nearest_exact2d": "nearest-exact", "upsample_linear1d": "linear",
     "upsample_bilinear2d": "linear", "upsample_trilinear3d": "linear",
+    "upsample_bicubic2d": "bicubic",
 }  # fmt: skip
 
 
@@ -40,18 +41,30 @@ def upsample(e: Emitter, x: Value, *rest: object) -> Value:
     factors; the other one has no None."""
     mode, first = _MODES[op_name(e.node)], 2
     factors = rest[-1] if e.node.target._overloadname == "vec" else None
-    corners = bool(rest[1]) if mode == "linear" else None
+    corners = None if "nearest" in mode else bool(rest[1])
     for dim in range(first, len(x.shape)):
         size: int | None = e.shape[dim]
         factor: float | None = None
         if isinstance(factors, Sequence):
             size, factor = None, float(factors[dim - first])
         resize = functools.partial(
-            F.interpolate,
-            size=size,
-            scale_factor=factor,
-            mode=mode,
-            align_corners=corners,
+            _resize, size=size, factor=factor, mode=mode, corners=corners
         )
         x = along(e, x, dim, resize)
     return x
+
+
+def _resize(
+    rows: torch.Tensor,
+    size: int | None,
+    factor: float | None,
+    mode: str,
+    corners: bool | None,
+) -> torch.Tensor:
+    """Interpolates rows [1, rows, size] along the last dimension."""
+    if mode != "bicubic":
+        return F.interpolate(rows, size, factor, mode, corners)
+    # Only images have this mode; the rows of this one stay as they are.
+    sizes = None if size is None else (rows.shape[1], size)
+    factors = None if factor is None else (1.0, factor)
+    return F.interpolate(rows[None], sizes, factors, mode, corners)[0]

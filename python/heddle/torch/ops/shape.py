@@ -1,5 +1,6 @@
 """Ops that move elements."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -87,18 +88,25 @@ def _range(start: int | None, end: int | None, size: int) -> tuple[int, int]:
     return start, max(start, end + size if end < 0 else end)
 
 
+@dataclasses.dataclass
+class _Rows:
+    """What slices name: every `step`th row from `start` to before `end`."""
+
+    dim: int = 0
+    start: int | None = None
+    end: int | None = None
+    step: int = 1
+
+    def of(self, x: Value) -> tuple[int, int, int, int]:
+        """Returns the dimension, the first row, the number of rows, the step."""
+        dim = axis(self.dim, len(x.shape))
+        first, last = _range(self.start, self.end, x.shape[dim])
+        return dim, first, math.ceil((last - first) / self.step), self.step
+
+
 @op("slice")
-def slice_(
-    e: Emitter,
-    x: Value,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
-) -> Value:
-    dim = axis(dim, len(x.shape))
-    first, last = _range(start, end, x.shape[dim])
-    return take(e, x, dim, first, math.ceil((last - first) / step), step)
+def slice_(e: Emitter, x: Value, *place: Any, **named: Any) -> Value:
+    return take(e, x, *_Rows(*place, **named).of(x))
 
 
 @op("narrow")
@@ -147,16 +155,9 @@ def unbind(e: Emitter, x: Value, dim: int = 0) -> list[Value]:
 
 @op("slice_scatter")
 def slice_scatter(
-    e: Emitter,
-    x: Value,
-    part: Value,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
+    e: Emitter, x: Value, part: Value, *place: Any, **named: Any
 ) -> Value:
-    dim = axis(dim, len(x.shape))
-    first, _ = _range(start, end, x.shape[dim])
+    dim, first, _, step = _Rows(*place, **named).of(x)
     offsets, strides = [0] * len(x.shape), [1] * len(x.shape)
     offsets[dim], strides[dim] = first, step
     return e.builder.insert(part, x, offsets, strides)

@@ -117,14 +117,14 @@ module attributes {heddle.model = "torch"} {
     %105 = heddle.contract "out" [bf, hf -> bh] %104, %7 : (tensor<4x4xf32>, tensor<5x4xf32>) -> tensor<4x5xf32> loc("out"("torch/nn/modules/linear.py":134:0))
     %106 = heddle.broadcast "out" %8 along [1] : tensor<5xf32> -> tensor<4x5xf32> loc("out"("torch/nn/modules/linear.py":134:0))
     %107 = arith.addf %105, %106 {heddle.name = "out"} : tensor<4x5xf32> loc("out"("torch/nn/modules/linear.py":134:0))
-    %110 = arith.constant dense<-100> : tensor<4xi32> loc("loss"("torch/nn/modules/loss.py":1400:0))
-    %118, %119 = heddle.cross_entropy "loss" %107, %arg_labels ignore(-100) : tensor<4x5xf32>, tensor<4xi32> -> tensor<4xf32>, tensor<4xf32> loc("loss")
-    %120 = arith.cmpi ne, %arg_labels, %110 {heddle.name = "loss"} : tensor<4xi32> loc("loss")
-    %121 = arith.uitofp %120 {heddle.name = "loss"} : tensor<4xi1> to tensor<4xf32> loc("loss")
-    %122 = heddle.reduce "loss" sum %118 over [0] : tensor<4xf32> -> tensor<f32> loc("loss")
+    %108 = arith.constant dense<-100> : tensor<4xi32> loc("loss"("torch/nn/modules/loss.py":1400:0))
+    %118 = arith.cmpi ne, %arg_labels, %108 {heddle.name = "loss"} : tensor<4xi32> loc("loss")
+    %119 = arith.uitofp %118 {heddle.name = "loss"} : tensor<4xi1> to tensor<4xf32> loc("loss")
+    %120 = heddle.reduce "loss" sum %119 over [0] : tensor<4xf32> -> tensor<f32> loc("loss")
+    %121, %122 = heddle.cross_entropy "loss" %107, %arg_labels ignore(-100) : tensor<4x5xf32>, tensor<4xi32> -> tensor<4xf32>, tensor<4xf32> loc("loss")
     %123 = heddle.reduce "loss" sum %121 over [0] : tensor<4xf32> -> tensor<f32> loc("loss")
     heddle.store %84, @norm.running_mean : tensor<4xf32> loc("norm.running_mean")
     heddle.store %87, @norm.running_var : tensor<4xf32> loc("norm.running_var")
-    return %122, %123, %107 : tensor<f32>, tensor<f32>, tensor<4x5xf32>
+    return %123, %120, %107 : tensor<f32>, tensor<f32>, tensor<4x5xf32>
   }
 }

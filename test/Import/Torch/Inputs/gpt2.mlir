@@ -64,12 +64,12 @@ module attributes {heddle.model = "torch"} {
     %94 = arith.constant -100 : i32 loc("model.pad"("transformers/models/gpt2/modeling_gpt2.py":700:0))
     %95 = tensor.pad %arg_labels low[0, 0] high[0, 1] { ^bb0(%i0: index, %i1: index): tensor.yield %94 : i32 } {heddle.name = "model.pad"} : tensor<4x8xi32> to tensor<4x9xi32> loc("model.pad"("transformers/models/gpt2/modeling_gpt2.py":700:0))
     %96 = tensor.extract_slice %95[0, 1] [4, 8] [1, 1] {heddle.name = "model.slice"} : tensor<4x9xi32> to tensor<4x8xi32> loc("model.slice"("transformers/models/gpt2/modeling_gpt2.py":700:0))
-    %101 = arith.constant dense<-100> : tensor<4x8xi32> loc("model"("transformers/models/gpt2/modeling_gpt2.py":700:0))
-    %109, %110 = heddle.cross_entropy "loss" %93, %96 ignore(-100) : tensor<4x8x61xf32>, tensor<4x8xi32> -> tensor<4x8xf32>, tensor<4x8xf32> loc("loss")
-    %111 = arith.cmpi ne, %96, %101 {heddle.name = "loss"} : tensor<4x8xi32> loc("loss")
-    %112 = arith.uitofp %111 {heddle.name = "loss"} : tensor<4x8xi1> to tensor<4x8xf32> loc("loss")
-    %113 = heddle.reduce "loss" sum %109 over [0, 1] : tensor<4x8xf32> -> tensor<f32> loc("loss")
+    %99 = arith.constant dense<-100> : tensor<4x8xi32> loc("model"("transformers/models/gpt2/modeling_gpt2.py":700:0))
+    %109 = arith.cmpi ne, %96, %99 {heddle.name = "loss"} : tensor<4x8xi32> loc("loss")
+    %110 = arith.uitofp %109 {heddle.name = "loss"} : tensor<4x8xi1> to tensor<4x8xf32> loc("loss")
+    %111 = heddle.reduce "loss" sum %110 over [0, 1] : tensor<4x8xf32> -> tensor<f32> loc("loss")
+    %112, %113 = heddle.cross_entropy "loss" %93, %96 ignore(-100) : tensor<4x8x61xf32>, tensor<4x8xi32> -> tensor<4x8xf32>, tensor<4x8xf32> loc("loss")
     %114 = heddle.reduce "loss" sum %112 over [0, 1] : tensor<4x8xf32> -> tensor<f32> loc("loss")
-    return %113, %114, %93 : tensor<f32>, tensor<f32>, tensor<4x8x61xf32>
+    return %114, %111, %93 : tensor<f32>, tensor<f32>, tensor<4x8x61xf32>
   }
 }

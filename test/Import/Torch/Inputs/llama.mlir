@@ -53,12 +53,12 @@ module attributes {heddle.model = "torch"} {
     %117 = arith.constant -100 : i32 loc("model.pad"("transformers/models/llama/modeling_llama.py":472:0))
     %118 = tensor.pad %arg_labels low[0, 0] high[0, 1] { ^bb0(%i0: index, %i1: index): tensor.yield %117 : i32 } {heddle.name = "model.pad"} : tensor<4x8xi32> to tensor<4x9xi32> loc("model.pad"("transformers/models/llama/modeling_llama.py":472:0))
     %119 = tensor.extract_slice %118[0, 1] [4, 8] [1, 1] {heddle.name = "model.slice"} : tensor<4x9xi32> to tensor<4x8xi32> loc("model.slice"("transformers/models/llama/modeling_llama.py":472:0))
-    %124 = arith.constant dense<-100> : tensor<4x8xi32> loc("model"("transformers/models/llama/modeling_llama.py":472:0))
-    %132, %133 = heddle.cross_entropy "loss" %116, %119 ignore(-100) : tensor<4x8x61xf32>, tensor<4x8xi32> -> tensor<4x8xf32>, tensor<4x8xf32> loc("loss")
-    %134 = arith.cmpi ne, %119, %124 {heddle.name = "loss"} : tensor<4x8xi32> loc("loss")
-    %135 = arith.uitofp %134 {heddle.name = "loss"} : tensor<4x8xi1> to tensor<4x8xf32> loc("loss")
-    %136 = heddle.reduce "loss" sum %132 over [0, 1] : tensor<4x8xf32> -> tensor<f32> loc("loss")
+    %122 = arith.constant dense<-100> : tensor<4x8xi32> loc("model"("transformers/models/llama/modeling_llama.py":472:0))
+    %132 = arith.cmpi ne, %119, %122 {heddle.name = "loss"} : tensor<4x8xi32> loc("loss")
+    %133 = arith.uitofp %132 {heddle.name = "loss"} : tensor<4x8xi1> to tensor<4x8xf32> loc("loss")
+    %134 = heddle.reduce "loss" sum %133 over [0, 1] : tensor<4x8xf32> -> tensor<f32> loc("loss")
+    %135, %136 = heddle.cross_entropy "loss" %116, %119 ignore(-100) : tensor<4x8x61xf32>, tensor<4x8xi32> -> tensor<4x8xf32>, tensor<4x8xf32> loc("loss")
     %137 = heddle.reduce "loss" sum %135 over [0, 1] : tensor<4x8xf32> -> tensor<f32> loc("loss")
-    return %136, %137, %116 : tensor<f32>, tensor<f32>, tensor<4x8x61xf32>
+    return %137, %134, %116 : tensor<f32>, tensor<f32>, tensor<4x8x61xf32>
   }
 }

@@ -95,13 +95,13 @@ module attributes {heddle.model = "torch"} {
     %86 = heddle.broadcast "classifier" %24 along [2] : tensor<5xf32> -> tensor<4x1x5xf32> loc("classifier"("torch/nn/modules/linear.py":134:0))
     %87 = arith.addf %85, %86 {heddle.name = "classifier"} : tensor<4x1x5xf32> loc("classifier"("torch/nn/modules/linear.py":134:0))
     %88 = tensor.collapse_shape %87 [[0], [1, 2]] {heddle.name = "classifier"} : tensor<4x1x5xf32> into tensor<4x5xf32> loc("classifier"("torch/nn/modules/linear.py":134:0))
-    %93 = arith.constant dense<-100> : tensor<4x1xi32> loc("model"("transformers/models/vit/modeling_vit.py":551:0))
+    %91 = arith.constant dense<-100> : tensor<4x1xi32> loc("model"("transformers/models/vit/modeling_vit.py":551:0))
     %101 = tensor.expand_shape %arg_labels [[0, 1]] output_shape [4, 1] {heddle.name = "loss"} : tensor<4xi32> into tensor<4x1xi32> loc("loss")
-    %102, %103 = heddle.cross_entropy "loss" %87, %101 ignore(-100) : tensor<4x1x5xf32>, tensor<4x1xi32> -> tensor<4x1xf32>, tensor<4x1xf32> loc("loss")
-    %104 = arith.cmpi ne, %101, %93 {heddle.name = "loss"} : tensor<4x1xi32> loc("loss")
-    %105 = arith.uitofp %104 {heddle.name = "loss"} : tensor<4x1xi1> to tensor<4x1xf32> loc("loss")
-    %106 = heddle.reduce "loss" sum %102 over [0, 1] : tensor<4x1xf32> -> tensor<f32> loc("loss")
+    %102 = arith.cmpi ne, %101, %91 {heddle.name = "loss"} : tensor<4x1xi32> loc("loss")
+    %103 = arith.uitofp %102 {heddle.name = "loss"} : tensor<4x1xi1> to tensor<4x1xf32> loc("loss")
+    %104 = heddle.reduce "loss" sum %103 over [0, 1] : tensor<4x1xf32> -> tensor<f32> loc("loss")
+    %105, %106 = heddle.cross_entropy "loss" %87, %101 ignore(-100) : tensor<4x1x5xf32>, tensor<4x1xi32> -> tensor<4x1xf32>, tensor<4x1xf32> loc("loss")
     %107 = heddle.reduce "loss" sum %105 over [0, 1] : tensor<4x1xf32> -> tensor<f32> loc("loss")
-    return %106, %107, %88 : tensor<f32>, tensor<f32>, tensor<4x5xf32>
+    return %107, %104, %88 : tensor<f32>, tensor<f32>, tensor<4x5xf32>
   }
 }

@@ -1,0 +1,53 @@
+"""Ten steps of the benchmark's GPT-2, small, with layers unrolled and in lax.scan."""
+
+import argparse
+import pathlib
+import sys
+import unittest
+import warnings
+
+try:
+    import jax
+    import optax  # noqa: F401
+except ImportError as problem:
+    raise unittest.SkipTest(f"needs jax and optax: {problem}") from None
+
+import heddle.jax
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench" / "jax"))
+
+import gpt2  # noqa: E402
+
+SMALL = dict(layers=3, width=32, heads=4, vocabulary=67, batch=4, length=12)
+
+
+class Gpt2Test(unittest.TestCase):
+    def check(self, scan: bool, checkpoint: bool, attention: str) -> None:
+        form = dict(scan=scan, checkpoint=checkpoint, attention=attention)
+        step, args = gpt2.make(argparse.Namespace(**SMALL, **form))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # scores that a scan stores
+            program = heddle.jax.compile(step, *args, donate_argnums=(0, 1))
+        with program:
+            got = gpt2.measure(program, args, 9)["losses"]
+        wanted = gpt2.measure(jax.jit(step), args, 9)["losses"]
+        self.assertEqual(len(got), 10)
+        for ours, theirs in zip(got, wanted, strict=True):
+            self.assertAlmostEqual(ours, theirs, delta=1e-5 * theirs)
+
+    def test_unrolled(self) -> None:
+        self.check(False, False, "heddle")
+        self.check(False, False, "softmax")
+
+    def test_scan(self) -> None:
+        self.check(True, False, "heddle")
+        self.check(True, False, "softmax")
+
+    def test_scan_with_checkpoint(self) -> None:
+        self.check(True, True, "heddle")
+        self.check(True, True, "softmax")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,76 @@
+"""Gradients and ten steps of the programs, on one device and on four; and errors for
+what cannot be right."""
+
+import unittest
+from typing import Any
+
+import heddle.torch
+import parity
+import torch
+from torch import nn
+from torch_programs import PROGRAMS, Of
+
+PLANS = {"one": None, "four": {"mesh": {"dp": 2, "tp": 2}, "zero": 3}}
+
+
+class Programs(unittest.TestCase):
+    def test_trained_bias_stores_no_scores(self) -> None:
+        for name in ("trained_bias", "trained_bias_by_hand"):
+            torch.manual_seed(0)
+            module = heddle.torch.export(*PROGRAMS[name]())
+            self.assertIn("heddle.attention", module.text, name)
+
+
+def _add_tests() -> None:
+    for name, make in PROGRAMS.items():
+        for where, plan in PLANS.items():
+
+            def test(self: Programs, make: Any = make, plan: Any = plan) -> None:
+                torch.manual_seed(0)
+                print(self.id(), parity.check(*make(), plan=plan))
+
+            setattr(Programs, f"test_{name}_on_{where}", test)
+
+
+_add_tests()
+
+
+class Sign(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.sign()
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient
+
+
+class Errors(unittest.TestCase):
+    def _expect(self, text: str, function: Any, layer: nn.Module) -> None:
+        batch = (torch.randn(4, 6), torch.randn(4, 3))
+        model = Of(function, layer=layer)
+        optimizer = torch.optim.AdamW(model.parameters())
+        with self.assertRaisesRegex(heddle.torch.TorchError, text):
+            heddle.torch.Trainer(model, batch, optimizer, nn.MSELoss())
+
+    def test_own_gradient(self) -> None:
+        text = "test_torch_programs.py:[0-9]+: Sign .* a backward of its own"
+        self._expect(text, lambda m, x: Sign.apply(m.layer(x)), nn.Linear(6, 3))
+
+    def test_branch_on_values(self) -> None:
+        def function(m: Any, x: torch.Tensor) -> torch.Tensor:
+            return m.layer(x) if x.sum() > 0 else x[:, :3]
+
+        text = "test_torch_programs.py:[0-9]+: torch.export .* depends on values"
+        self._expect(text, function, nn.Linear(6, 3))
+
+    def test_double(self) -> None:
+        def function(m: Any, x: torch.Tensor) -> torch.Tensor:
+            return m.layer(x.double()).float()
+
+        text = "expected the parameter layer.weight of float32, got float64"
+        self._expect(text, function, nn.Linear(6, 3).double())
+
+
+if __name__ == "__main__":
+    unittest.main()
