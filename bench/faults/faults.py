@@ -89,6 +89,15 @@ def listening_ports(pids):
     return ports
 
 
+def is_running(pid):
+    """Returns whether a process exists and has not ended."""
+    try:
+        stat = pathlib.Path("/proc/%d/stat" % pid).read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] != "Z"
+
+
 def is_stopped(pid):
     """Returns whether all threads of a process stand still, or are over."""
     for thread in pathlib.Path("/proc/%d/task" % pid).iterdir():
@@ -327,9 +336,8 @@ class Campaign:
         limit = {"kill": 1.0, "cut": 1.0, "stop": HANG + 2.0, "disk": 30.0}[fault]
         while True:
             alive = {rank_of(pid): pid for pid in children(launcher.pid)}
-            alive = {rank: pid for rank, pid in alive.items() if rank is not None
-                     and "Z" != pathlib.Path("/proc/%d/stat" % pid).read_text()
-                     .rsplit(")", 1)[1].split()[0]} if alive else {}
+            alive = {rank: pid for rank, pid in alive.items()
+                     if rank is not None and is_running(pid)}
             gone = {victim} if fault == "stop" else set()
             if not set(alive) - gone or launcher.poll() is not None:
                 break

@@ -8,6 +8,11 @@
 // differs from the receive's would end the process; so callers agree on lengths
 // first.
 //
+// Two processes have a connection for each direction. Gloo locks a connection
+// while it writes. If data arrived on the same one then, Gloo's thread would
+// ask for the lock again and again until the write is over, on a core that
+// others need.
+//
 //===----------------------------------------------------------------------===//
 
 #include "processes/GlooTransport.h"
@@ -41,14 +46,16 @@ constexpr std::chrono::hours noTimeout{1000};
 /// The addresses of Gloo's connections.
 class ControlStore final : public gloo::rendezvous::Store {
 public:
-  explicit ControlStore(Control &control) : control(control) {}
+  /// `prefix` tells the addresses of one context from those of others.
+  ControlStore(Control &control, std::string prefix)
+      : control(control), prefix(std::move(prefix)) {}
 
   void set(const std::string &key, const std::vector<char> &data) override {
-    control.publish(key, data);
+    control.publish(prefix + key, data);
   }
   std::vector<char> get(const std::string &key) override {
     wait({key});
-    return *control.find(key, std::chrono::milliseconds(0));
+    return *control.find(prefix + key, std::chrono::milliseconds(0));
   }
   void wait(const std::vector<std::string> &keys) override {
     wait(keys, control.jobOptions().joinTimeout);
@@ -56,18 +63,29 @@ public:
   void wait(const std::vector<std::string> &keys,
             const std::chrono::milliseconds &timeout) override {
     for (const std::string &key : keys)
-      if (!control.find(key, timeout))
+      if (!control.find(prefix + key, timeout))
         throw ::gloo::IoException("a process has not opened its connections");
   }
 
 private:
   Control &control;
+  const std::string prefix;
 };
+
+/// Which way messages go: to a process of a higher or of a lower number.
+enum class Direction { Up, Down };
+
+Direction directionOf(int32_t from, int32_t to) {
+  return from < to ? Direction::Up : Direction::Down;
+}
+
+/// A connection between every two processes, for each direction.
+using Contexts = std::array<std::shared_ptr<gloo::Context>, 2>;
 
 class GlooTransport final : public Transport {
 public:
-  GlooTransport(std::shared_ptr<gloo::Context> context)
-      : context(std::move(context)), clock([this] { endLateWaits(); }),
+  explicit GlooTransport(Contexts contexts)
+      : contexts(std::move(contexts)), clock([this] { endLateWaits(); }),
         postman([this] { awaitCopies(); }) {}
   ~GlooTransport() override;
 
@@ -78,6 +96,13 @@ public:
   void sendCopy(int32_t process, uint64_t slot, const void *data,
                 size_t bytes) override;
   void interrupt() override;
+
+  /// Sends or receives on the connection of one direction.
+  std::unique_ptr<Message> sendOn(Direction direction, int32_t process,
+                                  uint64_t slot, const void *data,
+                                  size_t bytes);
+  std::unique_ptr<Message> receiveOn(Direction direction, int32_t process,
+                                     uint64_t slot, void *data, size_t bytes);
 
 private:
   class GlooMessage;
@@ -95,7 +120,7 @@ private:
   void endLateWaits();
   void awaitCopies();
 
-  std::shared_ptr<gloo::Context> context;
+  const Contexts contexts;
   std::atomic<bool> interrupted{false};
 
   std::mutex mutex; ///< guards what follows
@@ -117,10 +142,11 @@ private:
 
 class GlooTransport::GlooMessage final : public Message {
 public:
-  GlooMessage(GlooTransport &transport, const void *data, size_t bytes,
-              bool isSend)
-      : transport(transport), buffer(transport.context->createUnboundBuffer(
-                                  const_cast<void *>(data), bytes)),
+  GlooMessage(GlooTransport &transport, Direction direction, const void *data,
+              size_t bytes, bool isSend)
+      : transport(transport),
+        buffer(transport.contexts[size_t(direction)]->createUnboundBuffer(
+            const_cast<void *>(data), bytes)),
         isSend(isSend) {}
 
   /// Starts the transfer. If it cannot start, `wait` says so.
@@ -182,22 +208,38 @@ GlooTransport::~GlooTransport() {
   copies.clear();
 }
 
+std::unique_ptr<Transport::Message>
+GlooTransport::sendOn(Direction direction, int32_t process, uint64_t slot,
+                      const void *data, size_t bytes) {
+  auto message =
+      std::make_unique<GlooMessage>(*this, direction, data, bytes, true);
+  message->post(process, slot);
+  return message;
+}
+
+std::unique_ptr<Transport::Message>
+GlooTransport::receiveOn(Direction direction, int32_t process, uint64_t slot,
+                         void *data, size_t bytes) {
+  auto message =
+      std::make_unique<GlooMessage>(*this, direction, data, bytes, false);
+  message->post(process, slot);
+  return message;
+}
+
 std::unique_ptr<Transport::Message> GlooTransport::send(int32_t process,
                                                         uint64_t slot,
                                                         const void *data,
                                                         size_t bytes) {
-  auto message = std::make_unique<GlooMessage>(*this, data, bytes, true);
-  message->post(process, slot);
-  return message;
+  return sendOn(directionOf(contexts[0]->rank, process), process, slot, data,
+                bytes);
 }
 
 std::unique_ptr<Transport::Message> GlooTransport::receive(int32_t process,
                                                            uint64_t slot,
                                                            void *data,
                                                            size_t bytes) {
-  auto message = std::make_unique<GlooMessage>(*this, data, bytes, false);
-  message->post(process, slot);
-  return message;
+  return receiveOn(directionOf(process, contexts[0]->rank), process, slot, data,
+                   bytes);
 }
 
 void GlooTransport::sendCopy(int32_t process, uint64_t slot, const void *data,
@@ -277,12 +319,16 @@ void GlooTransport::interrupt() {
 
 /// Checks that each connection leads to the process that it should: while
 /// Gloo's connections are made, anybody could connect.
-Status checkPeers(Transport &transport, const JobOptions &options,
-                  const Joined &members) {
+Status checkPeers(GlooTransport &transport, Direction direction,
+                  const JobOptions &options, const Joined &members) {
   auto codeOf = [&](int32_t from, int32_t to) {
     std::string text(reinterpret_cast<const char *>(members.session.data()),
                      members.session.size());
-    return hmac(options.key, text + concat("gloo ", from, " ", to));
+    return hmac(options.key,
+                text + concat("gloo ", int(direction), " ", from, " ", to));
+  };
+  auto slotOfCode = [](int32_t from, int32_t to) {
+    return slotOf(SlotPurpose::Job, 1, 0, from, to);
   };
   auto count = size_t(options.processes);
   std::vector<Digest> mine(count), theirs(count);
@@ -293,11 +339,11 @@ Status checkPeers(Transport &transport, const JobOptions &options,
       continue;
     mine[size_t(i)] = codeOf(options.process, i);
     receives[size_t(i)] =
-        transport.receive(i, slotOf(SlotPurpose::Job, 1, 0, i, options.process),
-                          theirs[size_t(i)].data(), sizeof(Digest));
+        transport.receiveOn(direction, i, slotOfCode(i, options.process),
+                            theirs[size_t(i)].data(), sizeof(Digest));
     sends[size_t(i)] =
-        transport.send(i, slotOf(SlotPurpose::Job, 1, 0, options.process, i),
-                       mine[size_t(i)].data(), sizeof(Digest));
+        transport.sendOn(direction, i, slotOfCode(options.process, i),
+                         mine[size_t(i)].data(), sizeof(Digest));
   }
   Clock::time_point deadline = Clock::now() + std::chrono::seconds(30);
   for (int32_t i = 0; i < options.processes; ++i)
@@ -316,26 +362,32 @@ Status checkGloo() { return Status::success(); }
 
 Expected<std::unique_ptr<Transport>> makeGlooTransport(Control &control) {
   const JobOptions &options = control.jobOptions();
-  std::unique_ptr<Transport> transport;
+  std::unique_ptr<GlooTransport> transport;
   try {
     gloo::transport::tcp::attr attribute;
     attribute.hostname = control.members().localAddress;
     std::shared_ptr<gloo::transport::Device> device =
         gloo::transport::tcp::CreateDevice(attribute);
-    auto context = std::make_shared<gloo::rendezvous::Context>(
-        options.process, options.processes);
-    context->setTimeout(std::chrono::seconds(30));
-    ControlStore store(control);
-    context->connectFullMesh(store, device);
-    transport = std::make_unique<GlooTransport>(std::move(context));
+    Contexts contexts;
+    for (size_t i = 0; i < contexts.size(); ++i) {
+      auto context = std::make_shared<gloo::rendezvous::Context>(
+          options.process, options.processes);
+      context->setTimeout(std::chrono::seconds(30));
+      ControlStore store(control, concat("direction ", i, " "));
+      context->connectFullMesh(store, device);
+      contexts[i] = std::move(context);
+    }
+    transport = std::make_unique<GlooTransport>(std::move(contexts));
   } catch (const std::exception &problem) {
     if (Status failure = control.awaitFailure(std::chrono::milliseconds(200));
         !failure.ok())
       return failure;
     return errorOf("cannot connect to the other processes: ", problem.what());
   }
-  HEDDLE_RT_RETURN_IF_ERROR(checkPeers(*transport, options, control.members()));
-  return transport;
+  for (Direction direction : {Direction::Up, Direction::Down})
+    HEDDLE_RT_RETURN_IF_ERROR(
+        checkPeers(*transport, direction, options, control.members()));
+  return std::unique_ptr<Transport>(std::move(transport));
 }
 
 } // namespace heddle::runtime
