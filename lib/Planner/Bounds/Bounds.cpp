@@ -251,18 +251,15 @@ BoundModel::estimateCollectives(const Candidate &candidate,
 
 /// Returns the seconds of a layer's products that the candidate computes again
 /// at least, if one device computes them. The optimal choice need not repeat
-/// anything if the memory suffices, nor the last layer of a program.
+/// anything if the memory suffices. Neither does a program with a ring: where
+/// its steps are more ops than the rest of a layer, they are taken for layers.
 static double getRepeated(const Candidate &candidate,
                           const ProgramCounts &layer) {
   bool repeatsLayers = candidate.recompute == RecomputeMode::Layer ||
                        candidate.recompute == RecomputeMode::Communication;
-  // With parts of the batch in a ring, layers may go unrecognized.
-  if (!repeatsLayers ||
-      (candidate.mesh.context > 1 && candidate.subBatches > 1))
+  if (!repeatsLayers || candidate.mesh.context > 1)
     return 0;
-  // What a ring sends and receives may stay.
-  return layer.productsBetweenSums +
-         (candidate.mesh.context == 1 ? layer.productsOfAttention : 0);
+  return layer.repeatedProducts;
 }
 
 llvm::Expected<CandidateBounds>
@@ -349,6 +346,7 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
       isPipeline
           ? pipeline.getBound()
           : micro * std::max(one.products, step.computing) / devices + launches;
+  // The last layer of a program need not be computed again.
   if (!isPipeline)
     leastPasses += micro * getRepeated(candidate, step.layer) *
                    (double(request.program.layers.value_or(1)) - 1) / devices;

@@ -18,23 +18,14 @@ using namespace heddle;
 //===----------------------------------------------------------------------===//
 
 static constexpr double ProgramCounts::*kCounts[] = {
-    &ProgramCounts::weights,
-    &ProgramCounts::parameters,
-    &ProgramCounts::optimizerState,
-    &ProgramCounts::gradients,
-    &ProgramCounts::products,
-    &ProgramCounts::forwardProducts,
-    &ProgramCounts::otherBytes,
-    &ProgramCounts::updateBytes,
-    &ProgramCounts::keptBytes,
-    &ProgramCounts::numProducts,
-    &ProgramCounts::tensorSums,
-    &ProgramCounts::numTensorSums,
-    &ProgramCounts::keyBytes,
-    &ProgramCounts::computing,
-    &ProgramCounts::keptForProducts,
-    &ProgramCounts::productsOfAttention,
-    &ProgramCounts::productsBetweenSums};
+    &ProgramCounts::weights,         &ProgramCounts::parameters,
+    &ProgramCounts::optimizerState,  &ProgramCounts::gradients,
+    &ProgramCounts::products,        &ProgramCounts::forwardProducts,
+    &ProgramCounts::otherBytes,      &ProgramCounts::updateBytes,
+    &ProgramCounts::keptBytes,       &ProgramCounts::numProducts,
+    &ProgramCounts::tensorSums,      &ProgramCounts::numTensorSums,
+    &ProgramCounts::keyBytes,        &ProgramCounts::computing,
+    &ProgramCounts::keptForProducts, &ProgramCounts::repeatedProducts};
 
 ProgramCounts ProgramCounts::add(const ProgramCounts &a, const ProgramCounts &b,
                                  double factor) {
@@ -99,7 +90,6 @@ private:
   void countUpdate(func::FuncOp function);
   void countSums(func::FuncOp function);
   void countRepeated(WorkOpInterface op, double seconds);
-  bool feedsAttention(Operation *op) const;
   double getProductSeconds(WorkOpInterface op) const;
 
   ModuleOp module;
@@ -198,25 +188,6 @@ double Counter::getProductSeconds(WorkOpInterface op) const {
   return rate ? double(op.getWork().flops) / *rate : 0;
 }
 
-/// Returns whether the results reach an operator in which two places of a
-/// sequence meet, without another product between.
-bool Counter::feedsAttention(Operation *op) const {
-  llvm::DenseSet<Operation *> seen;
-  SmallVector<Operation *> worklist(op->user_begin(), op->user_end());
-  while (!worklist.empty()) {
-    Operation *user = worklist.pop_back_val();
-    if (!forward.contains(user) || !seen.insert(user).second)
-      continue;
-    auto ruled = dyn_cast<ShardingRuleOpInterface>(user);
-    if (ruled && ruled.getShardingRule().meet)
-      return true;
-    auto work = dyn_cast<WorkOpInterface>(user);
-    if (!work || getProductSeconds(work) == 0)
-      worklist.append(user->user_begin(), user->user_end());
-  }
-  return false;
-}
-
 /// Counts a product of the forward pass, if recomputation repeats it.
 void Counter::countRepeated(WorkOpInterface op, double seconds) {
   ShardingRule rule =
@@ -224,8 +195,7 @@ void Counter::countRepeated(WorkOpInterface op, double seconds) {
   for (const Factor &factor : rule.factors)
     if (factor.kind == FactorKind::Sum && isTensorRole(factor.role))
       return;
-  (rule.meet || feedsAttention(op) ? counts.productsOfAttention
-                                   : counts.productsBetweenSums) += seconds;
+  counts.repeatedProducts += seconds;
 }
 
 void Counter::countMicroBatch(func::FuncOp function) {

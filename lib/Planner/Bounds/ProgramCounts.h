@@ -26,9 +26,8 @@ struct ProgramCounts {
   /// rate times efficiency, and of those in the forward pass.
   double products = 0, forwardProducts = 0;
   /// Of the forward pass, seconds of the products that no sum over devices
-  /// follows, which recomputation repeats: attention and the products before
-  /// it, and all others. Sums over devices may be kept instead.
-  double productsOfAttention = 0, productsBetweenSums = 0;
+  /// follows. Recomputation repeats them; it may keep the sums instead.
+  double repeatedProducts = 0;
   /// Seconds for which one device computes a micro-batch, if nothing is split:
   /// all of it, as compiled. The planner fills it in; a count does not.
   double computing = 0;

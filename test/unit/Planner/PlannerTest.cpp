@@ -169,12 +169,15 @@ TEST(Bounds, AddOnlyWhatEveryRecomputationRepeats) {
   for (int64_t context : {1, 2}) {
     double none = rate(context, RecomputeMode::None);
     EXPECT_EQ(rate(context, RecomputeMode::Optimal), none);
-    EXPECT_GT(rate(context, RecomputeMode::Layer), none);
-    EXPECT_GT(rate(context, RecomputeMode::Communication), none);
+    // The steps of a ring may be taken for layers.
+    if (context > 1) {
+      EXPECT_EQ(rate(context, RecomputeMode::Layer), none);
+      EXPECT_EQ(rate(context, RecomputeMode::Communication), none);
+    } else {
+      EXPECT_GT(rate(context, RecomputeMode::Layer), none);
+      EXPECT_GT(rate(context, RecomputeMode::Communication), none);
+    }
   }
-  // With a ring, what it sends and receives may stay.
-  EXPECT_LT(rate(2, RecomputeMode::Layer) - rate(2, RecomputeMode::None),
-            rate(1, RecomputeMode::Layer) - rate(1, RecomputeMode::None));
 }
 
 /// A GPT of many layers, whose head takes as much as a layer or two.
