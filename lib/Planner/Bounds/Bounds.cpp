@@ -16,9 +16,6 @@ constexpr double kFusedPart = 0.35;
 /// The part of the forward pass that is computed again, and of the kept bytes
 /// that stay, by mode of recomputation. Estimates.
 constexpr double kRepeated = 0.8;
-/// The part of the forward pass's products that recomputation repeats, at
-/// least: of a layer, all products but those into the sums, which stay.
-constexpr double kLeastRepeated = 0.4;
 constexpr double kKeptByCommunication = 0.35, kKeptByLayer = 0.15;
 
 /// The axes of a candidate's mesh: pp, those of dp, cp, and those of tp.
@@ -165,6 +162,106 @@ struct PipelineWork {
 
 } // namespace
 
+/// Returns the seconds of the traffic that no schedule avoids, over the links
+/// that it keeps busy longest. `one` is what a stage computes and stores.
+double BoundModel::getTraffic(const Candidate &candidate,
+                              const MeshTopology &topology,
+                              const ProgramCounts &one) const {
+  MeshAxes axes(candidate.mesh);
+  double micro = double(candidate.microBatches);
+  double part =
+      1 / double(topology.getSize(axes.data) * topology.getSize(axes.context));
+  double tensor = double(topology.getSize(axes.tensor));
+  AxisMask replicas = axes.data | axes.context;
+  // What is narrow in products may travel narrow.
+  double narrow = request.training.bf16 ? 0.5 : 1;
+  LinkBounds links(topology);
+  // Operators that are computed whole exchange no sums, and those that are
+  // decided one by one may exchange others.
+  if (request.pins.replicated.empty() && !candidate.decidesOperators)
+    links.add(axes.tensor, one.tensorSums * part, 2 * micro);
+  if (!candidate.decidesOperators) {
+    // Gradients that are stored in parts are added up in each micro-batch.
+    bool addsAlways = candidate.zeroLevel >= 2;
+    links.add(addsAlways ? axes.storage : replicas, one.gradients / tensor,
+              addsAlways ? micro : 1);
+    if (candidate.zeroLevel == 0)
+      links.add(replicas, one.gradients / tensor, 1);
+    else if (candidate.zeroLevel >= 3)
+      links.add(axes.storage, one.parameters / tensor * narrow, micro);
+    else
+      links.add(axes.storage, one.parameters / tensor, 1);
+  }
+  return links.getMost();
+}
+
+/// Estimates the collectives of a step, one after the other.
+BoundModel::CollectiveSeconds
+BoundModel::estimateCollectives(const Candidate &candidate,
+                                const MeshTopology &topology,
+                                const ProgramCounts &one) const {
+  MeshAxes axes(candidate.mesh);
+  double micro = double(candidate.microBatches);
+  double data = double(topology.getSize(axes.data));
+  double context = double(topology.getSize(axes.context));
+  double tensor = double(topology.getSize(axes.tensor));
+  double group = double(topology.getSize(axes.storage));
+  double part = 1 / (data * context); // of the tokens
+  bool storesParameters = candidate.zeroLevel >= 3;
+  double narrow = request.training.bf16 ? 0.5 : 1;
+  AxisMask replicas = axes.data | axes.context;
+  double sums = std::max(one.numTensorSums, 1.0);
+  double tensorSeconds =
+      tensor == 1 ? 0
+                  : micro * sums *
+                        topology
+                            .allReduce(axes.tensor,
+                                       int64_t(one.tensorSums * part / sums))
+                            .seconds;
+  double gradients = one.gradients / tensor;
+  double dataSeconds = 0;
+  if (data * context > 1) {
+    // A level-by-level sum costs what its innermost and its outer part do.
+    bool isProduct = candidate.mesh.data.size() > 1;
+    if (isProduct || candidate.zeroLevel > 0) {
+      double whole = gradients / group;
+      dataSeconds +=
+          topology.reduceScatter(axes.storage, int64_t(whole)).seconds *
+          (candidate.zeroLevel >= 2 ? micro : 1);
+      if (AxisMask outer = replicas & ~axes.storage)
+        dataSeconds += topology.allReduce(outer, int64_t(whole)).seconds;
+      double gathers = storesParameters ? 2 * micro * narrow : 1;
+      dataSeconds +=
+          gathers *
+          topology
+              .allGather(axes.storage, int64_t(one.parameters / tensor / group))
+              .seconds;
+    } else {
+      dataSeconds += topology.allReduce(replicas, int64_t(gradients)).seconds;
+    }
+  }
+  double contextSeconds = 0;
+  if (context > 1)
+    contextSeconds =
+        3 * micro *
+        topology.allGather(axes.context, int64_t(one.keyBytes * part / tensor))
+            .seconds;
+  return {tensorSeconds, contextSeconds, dataSeconds};
+}
+
+/// Returns the seconds of a layer's products that the candidate computes again
+/// at least, if one device computes them. The optimal choice need not repeat
+/// anything if the memory suffices. Neither does a program with a ring: where
+/// its steps are more ops than the rest of a layer, they are taken for layers.
+static double getRepeated(const Candidate &candidate,
+                          const ProgramCounts &layer) {
+  bool repeatsLayers = candidate.recompute == RecomputeMode::Layer ||
+                       candidate.recompute == RecomputeMode::Communication;
+  if (!repeatsLayers || candidate.mesh.context > 1)
+    return 0;
+  return layer.repeatedProducts;
+}
+
 llvm::Expected<CandidateBounds>
 BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   llvm::Expected<MeshTopology &> topology = getTopology(candidate.mesh);
@@ -187,8 +284,6 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   auto stored = [&](int64_t level) {
     return tensor * (candidate.zeroLevel >= level ? group : 1);
   };
-  bool storesParameters = candidate.zeroLevel >= 3;
-  AxisMask replicas = axes.data | axes.context;
   CandidateBounds result;
 
   // Memory. Gradients of one micro-batch lie in the arena, until their norm is
@@ -252,16 +347,10 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
       isPipeline
           ? pipeline.getBound()
           : micro * std::max(one.products, step.computing) / devices + launches;
-  // The last stage of a pipeline need not repeat anything, nor need the optimal
-  // choice if the memory suffices. With a ring, more values arrive by
-  // communication, and stay.
-  bool repeatsLayers = candidate.recompute == RecomputeMode::Layer ||
-                       (candidate.recompute == RecomputeMode::Communication &&
-                        candidate.mesh.context == 1);
-  if (repeatsLayers && !isPipeline)
-    leastPasses += micro * step.layer.forwardProducts *
-                   (double(request.program.layers.value_or(1)) - 1) / devices *
-                   kLeastRepeated;
+  // The last layer of a program need not be computed again.
+  if (!isPipeline)
+    leastPasses += micro * getRepeated(candidate, step.layer) *
+                   (double(request.program.layers.value_or(1)) - 1) / devices;
   double bubble =
       isPipeline && pipeline.all > 0
           ? pipeline.getEstimate() / (micro * pipeline.all / stages) - 1
@@ -270,71 +359,16 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
                      micro * one.forwardProducts / devices * repeated +
                      others * (1 + 0.3 * repeated) + accumulation;
 
-  // Traffic that no schedule avoids. What is narrow in products may travel
-  // narrow.
-  double narrow = request.training.bf16 ? 0.5 : 1;
-  LinkBounds links(*topology);
-  // Operators that are computed whole exchange no sums, and those that are
-  // decided one by one may exchange others.
-  if (request.pins.replicated.empty() && !candidate.decidesOperators)
-    links.add(axes.tensor, one.tensorSums * part, 2 * micro);
-  if (!candidate.decidesOperators) {
-    // Gradients that are stored in parts are added up in each micro-batch.
-    bool addsAlways = candidate.zeroLevel >= 2;
-    links.add(addsAlways ? axes.storage : replicas, one.gradients / tensor,
-              addsAlways ? micro : 1);
-    if (candidate.zeroLevel == 0)
-      links.add(replicas, one.gradients / tensor, 1);
-    else if (storesParameters)
-      links.add(axes.storage, one.parameters / tensor * narrow, micro);
-    else
-      links.add(axes.storage, one.parameters / tensor, 1);
-  }
+  double traffic = getTraffic(candidate, *topology, one);
   bool hides = getNamedSchedule(candidate.overlap).order.has_value();
   // Variables that are decided one by one may be stored in more parts.
   double least =
       leastPasses +
       (candidate.decidesOperators ? update * stored(1) / devices : update);
-  result.seconds =
-      hides ? std::max(least, links.getMost()) : least + links.getMost();
+  result.seconds = hides ? std::max(least, traffic) : least + traffic;
 
-  // Collectives as they are likely to run.
-  double sums = std::max(one.numTensorSums, 1.0);
-  double tensorSeconds =
-      tensor == 1 ? 0
-                  : micro * sums *
-                        topology
-                            ->allReduce(axes.tensor,
-                                        int64_t(one.tensorSums * part / sums))
-                            .seconds;
-  double gradients = one.gradients / tensor;
-  double dataSeconds = 0;
-  if (data * context > 1) {
-    // A level-by-level sum costs what its innermost and its outer part do.
-    bool isProduct = candidate.mesh.data.size() > 1;
-    if (isProduct || candidate.zeroLevel > 0) {
-      double whole = gradients / group;
-      dataSeconds +=
-          topology->reduceScatter(axes.storage, int64_t(whole)).seconds *
-          (candidate.zeroLevel >= 2 ? micro : 1);
-      if (AxisMask outer = replicas & ~axes.storage)
-        dataSeconds += topology->allReduce(outer, int64_t(whole)).seconds;
-      double gathers = storesParameters ? 2 * micro * narrow : 1;
-      dataSeconds +=
-          gathers * topology
-                        ->allGather(axes.storage,
-                                    int64_t(one.parameters / tensor / group))
-                        .seconds;
-    } else {
-      dataSeconds += topology->allReduce(replicas, int64_t(gradients)).seconds;
-    }
-  }
-  double contextSeconds = 0;
-  if (context > 1)
-    contextSeconds =
-        3 * micro *
-        topology->allGather(axes.context, int64_t(one.keyBytes * part / tensor))
-            .seconds;
+  auto [tensorSeconds, contextSeconds, dataSeconds] =
+      estimateCollectives(candidate, *topology, one);
 
   // What of them is exposed, in the passes and behind them.
   double exposed = tensorSeconds + contextSeconds, exposedAtEnd = dataSeconds;

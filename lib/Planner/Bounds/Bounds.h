@@ -50,6 +50,16 @@ private:
     double computing = 0, computingOfLayer = 0;
   };
   const StepCounts &getCounts(int64_t microBatches);
+  double getTraffic(const Candidate &candidate, const MeshTopology &topology,
+                    const ProgramCounts &one) const;
+  /// Of a step: sums of tensor parallelism, exchanges of keys and values, and
+  /// gradients with stored variables.
+  struct CollectiveSeconds {
+    double tensor = 0, context = 0, data = 0;
+  };
+  CollectiveSeconds estimateCollectives(const Candidate &candidate,
+                                        const MeshTopology &topology,
+                                        const ProgramCounts &one) const;
 
   const PlanRequest &request;
   CountModel model;

@@ -18,14 +18,14 @@ using namespace heddle;
 //===----------------------------------------------------------------------===//
 
 static constexpr double ProgramCounts::*kCounts[] = {
-    &ProgramCounts::weights,        &ProgramCounts::parameters,
-    &ProgramCounts::optimizerState, &ProgramCounts::gradients,
-    &ProgramCounts::products,       &ProgramCounts::forwardProducts,
-    &ProgramCounts::otherBytes,     &ProgramCounts::updateBytes,
-    &ProgramCounts::keptBytes,      &ProgramCounts::numProducts,
-    &ProgramCounts::tensorSums,     &ProgramCounts::numTensorSums,
-    &ProgramCounts::keyBytes,       &ProgramCounts::computing,
-    &ProgramCounts::keptForProducts};
+    &ProgramCounts::weights,         &ProgramCounts::parameters,
+    &ProgramCounts::optimizerState,  &ProgramCounts::gradients,
+    &ProgramCounts::products,        &ProgramCounts::forwardProducts,
+    &ProgramCounts::otherBytes,      &ProgramCounts::updateBytes,
+    &ProgramCounts::keptBytes,       &ProgramCounts::numProducts,
+    &ProgramCounts::tensorSums,      &ProgramCounts::numTensorSums,
+    &ProgramCounts::keyBytes,        &ProgramCounts::computing,
+    &ProgramCounts::keptForProducts, &ProgramCounts::repeatedProducts};
 
 ProgramCounts ProgramCounts::add(const ProgramCounts &a, const ProgramCounts &b,
                                  double factor) {
@@ -89,6 +89,7 @@ private:
   void countMicroBatch(func::FuncOp function);
   void countUpdate(func::FuncOp function);
   void countSums(func::FuncOp function);
+  void countRepeated(WorkOpInterface op, double seconds);
   double getProductSeconds(WorkOpInterface op) const;
 
   ModuleOp module;
@@ -187,6 +188,16 @@ double Counter::getProductSeconds(WorkOpInterface op) const {
   return rate ? double(op.getWork().flops) / *rate : 0;
 }
 
+/// Counts a product of the forward pass, if recomputation repeats it.
+void Counter::countRepeated(WorkOpInterface op, double seconds) {
+  ShardingRule rule =
+      cast<ShardingRuleOpInterface>(op.getOperation()).getShardingRule();
+  for (const Factor &factor : rule.factors)
+    if (factor.kind == FactorKind::Sum && isTensorRole(factor.role))
+      return;
+  counts.repeatedProducts += seconds;
+}
+
 void Counter::countMicroBatch(func::FuncOp function) {
   function.walk([&](Operation *op) {
     bool isForward = forward.contains(op);
@@ -195,6 +206,8 @@ void Counter::countMicroBatch(func::FuncOp function) {
       counts.products += seconds;
       counts.numProducts += seconds > 0;
       counts.forwardProducts += isForward ? seconds : 0;
+      if (isForward && seconds > 0)
+        countRepeated(work, seconds);
       if (seconds == 0) {
         Work bytes = work.getWork();
         counts.otherBytes += double(bytes.bytesRead + bytes.bytesWritten);

@@ -25,6 +25,9 @@ struct ProgramCounts {
   /// Of a micro-batch. Seconds of all products of one device at its peak
   /// rate times efficiency, and of those in the forward pass.
   double products = 0, forwardProducts = 0;
+  /// Of the forward pass, seconds of the products that no sum over devices
+  /// follows. Recomputation repeats them; it may keep the sums instead.
+  double repeatedProducts = 0;
   /// Seconds for which one device computes a micro-batch, if nothing is split:
   /// all of it, as compiled. The planner fills it in; a count does not.
   double computing = 0;

@@ -1,16 +1,8 @@
 //===- Search.cpp - The search for the best plan --------------------------===//
 
+#include "Search.h"
 #include "../Blocks/FindBlockPlan.h"
-#include "../Bounds/Bounds.h"
-#include "../Candidates/Candidates.h"
 #include "../Complete/CompletePlan.h"
-#include "../Explain/ExplainPins.h"
-#include "../Judge/Judges.h"
-#include "Corrections.h"
-#include "heddle/Planner/Planner.h"
-#include "heddle/Simulate/Report.h"
-#include "llvm/ADT/StringSet.h"
-#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -23,8 +15,6 @@ static constexpr size_t kRound = 4;
 /// The most candidates that are judged for each one that is compiled. Pipelines
 /// with equal stages are compiled once.
 static constexpr int64_t kMostJudged = 4;
-/// The most candidates that are compiled with all layers and fit.
-static constexpr int64_t kMostWhole = 3;
 /// Of several limits of memory, each one after the first may compile this part
 /// of the most candidates, and more.
 static constexpr uint64_t kShareOfLowerLimit = 4;
@@ -32,95 +22,15 @@ static constexpr uint64_t kShareOfLowerLimit = 4;
 /// longer than the best one they may take.
 static constexpr int kMostDecided = 2;
 static constexpr double kWorthDeciding = 1.15;
-
-namespace {
-
-/// A candidate of the search space, and what is known of it.
-struct Entry {
-  Candidate candidate;
-  CandidateBounds bounds;
-  size_t index = 0;        ///< in the order of enumeration, which decides ties
-  std::string stages = {}; ///< Judges::getStagesName
-  bool isJudged = false;
-};
-
-class Search {
-public:
-  Search(const PlanRequest &request, PlanObserver &observer)
-      : request(request), observer(observer), judges(request),
-        times(request.program.rows), arenas(request.program.rows),
-        memory(request.memory), mostCompiled(request.mostCompiled) {}
-
-  llvm::Error run(NextMemory next);
-
-private:
-  llvm::Error checkRequest() const;
-  llvm::Error checkStated();
-  llvm::Expected<CountModel> countSmallPrograms();
-  llvm::Error makeEntries();
-  void lowerMemory(int64_t bytes);
-  llvm::Error answer(bool isFirst);
-  std::vector<Entry *> chooseRound();
-  void judgeRound(llvm::ArrayRef<Entry *> round);
-  void improveBounds(llvm::StringRef stages);
-  void decideOperatorsOfBest();
-  llvm::Error judgeWinner();
-  llvm::Error explainInfeasible();
-  void recordPrediction(Plan &plan) const;
-  double getBound() const;
-  void summarize();
-
-  /// Returns the bytes that the candidate is expected to need.
-  double getMemory(const Entry &entry) const {
-    return entry.bounds.state +
-           std::max(entry.bounds.kept,
-                    arenas.get(entry.candidate).factor * entry.bounds.arena);
-  }
-  /// Returns whether the candidate may fit, by its bounds.
-  bool hasRoom(const Entry &entry) const {
-    // If devices differ, the limit is that of the smallest.
-    const Cluster &cluster = request.cluster;
-    int64_t most =
-        memory + cluster.getStrongest().memory - cluster.device.memory;
-    return entry.bounds.state + entry.bounds.kept <= double(most);
-  }
-  /// Returns the seconds that it is expected to take.
-  double getSeconds(const Entry &entry) const {
-    return std::max(entry.bounds.seconds,
-                    entry.bounds.estimate * times.get(entry.candidate).factor);
-  }
-  /// Returns whether the candidate may take less than `seconds`, by its bound
-  /// and its estimate.
-  bool mayBeat(const Entry &entry, double seconds) const {
-    Correction known = times.get(entry.candidate);
-    return entry.bounds.seconds < seconds &&
-           entry.bounds.estimate * known.factor * (1 - known.error) < seconds;
-  }
-  const JudgedCandidate *getBest() const {
-    return best < 0 ? nullptr : &report.judged[best];
-  }
-
-  const PlanRequest &request;
-  PlanObserver &observer;
-  Judges judges;
-  std::unique_ptr<BoundModel> bounds;
-  SplitLimits limits;
-  std::vector<Entry> entries;
-  Corrections times, arenas;  ///< judgements over estimates
-  llvm::StringSet<> improved; ///< names of stages
-  /// The limits of the current answer, which lowerMemory() changes.
-  int64_t memory = 0, mostCompiled = 0;
-  PlanReport report;
-  int64_t best = -1; ///< index into report.judged
-};
-
-} // namespace
+/// The gap between the best plan and the bound at which the search ends:
+/// simulations do not tell plans apart that are nearer.
+static constexpr double kEnough = 0.01;
 
 //===----------------------------------------------------------------------===//
 // The search space
 //===----------------------------------------------------------------------===//
 
-llvm::Error Search::checkRequest() const {
+llvm::Error PlanSearch::checkRequest() const {
   int64_t available = request.cluster.getNumDevices();
   if (request.devices < 1 || request.devices > available)
     return llvm::createStringError(
@@ -141,7 +51,7 @@ llvm::Error Search::checkRequest() const {
 }
 
 /// Holds the part of a plan that the user states against the whole program.
-llvm::Error Search::checkStated() {
+llvm::Error PlanSearch::checkStated() {
   if (!request.stated)
     return llvm::Error::success();
   const ProgramToPlan &program = request.program;
@@ -151,7 +61,7 @@ llvm::Error Search::checkStated() {
   return step ? verifyStated(*request.stated, *step) : step.takeError();
 }
 
-llvm::Expected<CountModel> Search::countSmallPrograms() {
+llvm::Expected<CountModel> PlanSearch::countSmallPrograms() {
   Judge &judge = judges.first();
   const ProgramToPlan &program = request.program;
   const ClusterDevice device = request.cluster.getStrongest();
@@ -200,7 +110,7 @@ llvm::Expected<CountModel> Search::countSmallPrograms() {
   return CountModel(counts, sizes, sizes);
 }
 
-llvm::Error Search::makeEntries() {
+llvm::Error PlanSearch::makeEntries() {
   llvm::Expected<CountModel> counts = countSmallPrograms();
   if (!counts)
     return counts.takeError();
@@ -219,7 +129,7 @@ llvm::Error Search::makeEntries() {
     entries.push_back(
         {std::move(candidate), *rated, entries.size(), std::move(stages)});
   }
-  llvm::sort(entries, [](const Entry &a, const Entry &b) {
+  llvm::sort(entries, [](const SearchEntry &a, const SearchEntry &b) {
     return std::pair(a.bounds.estimate, a.index) <
            std::pair(b.bounds.estimate, b.index);
   });
@@ -241,7 +151,7 @@ static MeshSizes getSizes(const Candidate &candidate) {
 /// Chooses what to compile next: of the candidates that may be better than the
 /// best one, and are expected to fit, half of them the most promising ones of
 /// meshes that were not tried yet, half of them next to the best one.
-std::vector<Entry *> Search::chooseRound() {
+std::vector<SearchEntry *> PlanSearch::chooseRound() {
   if (int64_t(report.judged.size()) >= kMostJudged * mostCompiled)
     return {};
   size_t most = std::min<size_t>(
@@ -250,14 +160,14 @@ std::vector<Entry *> Search::chooseRound() {
   const JudgedCandidate *incumbent = getBest();
   double seconds = incumbent ? incumbent->figures.seconds
                              : std::numeric_limits<double>::infinity();
-  std::vector<Entry *> open;
-  for (Entry &entry : entries)
+  std::vector<SearchEntry *> open;
+  for (SearchEntry &entry : entries)
     if (!entry.isJudged && mayBeat(entry, seconds) && hasRoom(entry))
       open.push_back(&entry);
   // If nothing is expected to fit, what needs least is tried first.
   bool isByMemory = false;
-  std::vector<Entry *> likely;
-  llvm::copy_if(open, std::back_inserter(likely), [&](Entry *entry) {
+  std::vector<SearchEntry *> likely;
+  llvm::copy_if(open, std::back_inserter(likely), [&](SearchEntry *entry) {
     return getMemory(*entry) <= double(memory);
   });
   if (likely.empty() && !incumbent) {
@@ -265,16 +175,16 @@ std::vector<Entry *> Search::chooseRound() {
     isByMemory = true;
   }
   std::vector<double> expected(entries.size());
-  for (Entry *entry : likely)
+  for (SearchEntry *entry : likely)
     expected[entry->index] =
         isByMemory ? getMemory(*entry) : getSeconds(*entry);
-  llvm::sort(likely, [&](Entry *a, Entry *b) {
+  llvm::sort(likely, [&](SearchEntry *a, SearchEntry *b) {
     return std::pair(expected[a->index], a->index) <
            std::pair(expected[b->index], b->index);
   });
-  std::vector<Entry *> round;
+  std::vector<SearchEntry *> round;
   auto take = [&](size_t upTo, auto accepts) {
-    for (Entry *entry : likely)
+    for (SearchEntry *entry : likely)
       if (round.size() < upTo && !llvm::is_contained(round, entry) &&
           accepts(*entry))
         round.push_back(entry);
@@ -283,32 +193,20 @@ std::vector<Entry *> Search::chooseRound() {
   for (const JudgedCandidate &judged : report.judged)
     tried.insert(getSizes(judged.candidate));
   if (incumbent)
-    take(most / 2, [&](const Entry &entry) {
+    take(most / 2, [&](const SearchEntry &entry) {
       return getDistance(entry.candidate, incumbent->candidate) == 1;
     });
-  take(most, [&](const Entry &entry) {
+  take(most, [&](const SearchEntry &entry) {
     return tried.insert(getSizes(entry.candidate)).second;
   });
-  take(most, [](const Entry &) { return true; });
+  take(most, [](const SearchEntry &) { return true; });
   return round;
-}
-
-/// Returns the best of the judged candidates that `accepts` allows; -1 if there
-/// is none.
-template <typename AcceptsT>
-static int64_t findBest(ArrayRef<JudgedCandidate> judged, AcceptsT accepts) {
-  int64_t best = -1;
-  for (size_t i = 0; i < judged.size(); ++i)
-    if (judged[i].fits && accepts(i) &&
-        (best < 0 || judged[i].figures.seconds < judged[best].figures.seconds))
-      best = int64_t(i);
-  return best;
 }
 
 /// Decides the operators of the best meshes one by one, which the standard plan
 /// splits alike.
-void Search::decideOperatorsOfBest() {
-  std::vector<Entry> decided;
+void PlanSearch::decideOperatorsOfBest() {
+  std::vector<SearchEntry> decided;
   std::set<MeshSizes> seen;
   for (int i = 0; i < kMostDecided; ++i) {
     int64_t next = findBest(report.judged, [&](size_t index) {
@@ -320,7 +218,7 @@ void Search::decideOperatorsOfBest() {
     });
     if (next < 0)
       break;
-    Entry &entry = decided.emplace_back();
+    SearchEntry &entry = decided.emplace_back();
     entry.candidate = report.judged[next].candidate;
     seen.insert(getSizes(entry.candidate));
     entry.candidate.decidesOperators = true;
@@ -330,8 +228,8 @@ void Search::decideOperatorsOfBest() {
     else
       llvm::consumeError(rated.takeError());
   }
-  std::vector<Entry *> round;
-  for (Entry &entry : decided)
+  std::vector<SearchEntry *> round;
+  for (SearchEntry &entry : decided)
     round.push_back(&entry);
   report.candidates += int64_t(round.size());
   if (!round.empty())
@@ -339,13 +237,13 @@ void Search::decideOperatorsOfBest() {
 }
 
 /// Bounds all pipelines of stages that have been simulated by their times.
-void Search::improveBounds(StringRef stages) {
+void PlanSearch::improveBounds(StringRef stages) {
   const StageModel *model = stages.empty() ? nullptr : judges.getStages(stages);
   if (!model || !improved.insert(stages).second)
     return;
   SimulatedPasses passes{model->getSeconds(*request.program.layers),
                          model->getSecondsOfLayer()};
-  for (Entry &entry : entries) {
+  for (SearchEntry &entry : entries) {
     if (entry.stages != stages)
       continue;
     llvm::Expected<CandidateBounds> rated =
@@ -357,15 +255,15 @@ void Search::improveBounds(StringRef stages) {
   }
 }
 
-void Search::judgeRound(ArrayRef<Entry *> round) {
+void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
   std::vector<JudgeTask> tasks;
-  for (Entry *entry : round)
+  for (SearchEntry *entry : round)
     // The update of as many layers, whatever the number of stages.
     tasks.push_back(
         {entry->candidate,
          entry->bounds.update * double(entry->candidate.mesh.pipeline)});
   std::vector<llvm::Expected<PlanFigures>> results = judges.judge(tasks);
-  for (Entry *entry : round)
+  for (SearchEntry *entry : round)
     improveBounds(entry->stages);
   for (auto [entry, task, result] : llvm::zip(round, tasks, results)) {
     entry->isJudged = true;
@@ -405,10 +303,10 @@ void Search::judgeRound(ArrayRef<Entry *> round) {
 
 /// Returns the least time that a candidate which was not compiled with all
 /// layers could take, or the best one does.
-double Search::getBound() const {
+double PlanSearch::getBound() const {
   double bound = best < 0 ? std::numeric_limits<double>::infinity()
                           : getBest()->figures.seconds;
-  for (const Entry &entry : entries)
+  for (const SearchEntry &entry : entries)
     if (!entry.isJudged && hasRoom(entry))
       bound = std::min(bound, entry.bounds.seconds);
   for (const JudgedCandidate &judged : report.judged)
@@ -417,149 +315,19 @@ double Search::getBound() const {
   return bound;
 }
 
+/// Returns whether nothing that was left untried can be better by more than
+/// simulations tell.
+bool PlanSearch::isGoodEnough() const {
+  const JudgedCandidate *incumbent = getBest();
+  return incumbent && getBound() >= incumbent->figures.seconds * (1 - kEnough);
+}
+
 //===----------------------------------------------------------------------===//
-// The answer
+// The whole search
 //===----------------------------------------------------------------------===//
-
-static const char *getName(OptimizerKind optimizer) {
-  switch (optimizer) {
-  case OptimizerKind::AdamW:
-    return "adamw";
-  case OptimizerKind::Adam:
-    return "adam";
-  case OptimizerKind::SGD:
-    return "sgd";
-  }
-  llvm_unreachable("an optimizer");
-}
-
-void Search::recordPrediction(Plan &plan) const {
-  PlanPrediction &prediction = plan.prediction.emplace();
-  prediction.cluster = request.cluster.name;
-  prediction.rows = request.program.rows;
-  prediction.microBatches = report.winner.microBatches;
-  prediction.bf16 = request.training.bf16;
-  prediction.sequence = request.program.sequence.value_or(0);
-  prediction.optimizer = getName(request.training.optimizer);
-  prediction.seconds = report.figures.seconds;
-  prediction.exposed = report.figures.exposed;
-  prediction.bound = report.bound;
-  prediction.gap = report.figures.seconds > 0
-                       ? 1 - report.bound / report.figures.seconds
-                       : 0;
-  const DeviceMemoryPlan &memory = report.figures.memory;
-  prediction.parameters = memory.parameters;
-  prediction.optimizerState = memory.optimizerState;
-  prediction.gradients = memory.gradients;
-  prediction.counters = memory.counters;
-  prediction.arena = memory.arena;
-  prediction.argumentsAndResults = memory.argumentsAndResults;
-  prediction.slots = memory.slots;
-  prediction.limit = this->memory;
-}
-
-/// Compiles the best candidate with all layers. If that takes more time or
-/// memory than few layers promised, the next one may be better.
-llvm::Error Search::judgeWinner() {
-  int64_t numWhole = 0; // of those that fit
-  for (;;) {
-    bool isEnough = numWhole >= kMostWhole;
-    best = findBest(report.judged, [&](size_t i) {
-      return !isEnough || report.judged[i].isWhole;
-    });
-    if (best < 0)
-      return llvm::Error::success();
-    JudgedCandidate &judged = report.judged[best];
-    if (judged.isWhole || !request.compilesWinner || observer.isInterrupted())
-      break;
-    observer.compilesWhole(judged.candidate);
-    llvm::Expected<Judgement> whole =
-        judges.first().judge(judged.candidate, request.program.layers);
-    judged.isWhole = true;
-    if (!whole) {
-      judged.error = llvm::toString(whole.takeError());
-      judged.fits = false;
-      continue;
-    }
-    judged.figures = whole->figures;
-    judged.fits = whole->figures.getNeededMemory() <= memory;
-    numWhole += judged.fits;
-  }
-  const JudgedCandidate &winner = *getBest();
-  llvm::Expected<Plan> plan = judges.first().plan(winner.candidate);
-  if (!plan)
-    return plan.takeError();
-  report.winner = winner.candidate;
-  report.figures = winner.figures;
-  report.isExtrapolated = !winner.isWhole;
-  report.bound = std::min(getBound(), report.figures.seconds);
-  report.plan = std::move(*plan);
-  recordPrediction(*report.plan);
-  return llvm::Error::success();
-}
-
-/// Finds what needs least memory, and its largest parts.
-llvm::Error Search::explainInfeasible() {
-  const JudgedCandidate *least = nullptr;
-  for (const JudgedCandidate &judged : report.judged)
-    if (judged.error.empty() && (!least || judged.figures.memory.total() <
-                                               least->figures.memory.total()))
-      least = &judged;
-  if (!least) {
-    for (const JudgedCandidate &judged : report.judged)
-      return llvm::createStringError("no candidate can be compiled; " +
-                                     judged.candidate.getName() + ": " +
-                                     judged.error);
-    std::string reasons = explainPins(request, limits);
-    return llvm::createStringError(
-        "no mesh of " + std::to_string(request.devices) +
-        " devices divides the program and agrees with the pins" +
-        (reasons.empty() ? "" : ": " + reasons));
-  }
-  report.winner = least->candidate;
-  report.figures = least->figures;
-  for (const MemoryPart &part : getMemoryParts(least->figures.memory))
-    report.consumers.push_back({part.name.str(), part.bytes});
-  llvm::sort(report.consumers, [](const auto &a, const auto &b) {
-    return std::tie(b.second, a.first) < std::tie(a.second, b.first);
-  });
-  report.consumers.resize(3);
-  return llvm::Error::success();
-}
-
-void Search::summarize() {
-  int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, untried = 0;
-  const JudgedCandidate *winner = getBest();
-  for (const Entry &entry : entries) {
-    if (entry.isJudged)
-      continue;
-    if (!hasRoom(entry))
-      ++tooLarge;
-    else if (winner && entry.bounds.seconds >= winner->figures.seconds)
-      ++tooSlow;
-    else if (getMemory(entry) > double(memory))
-      ++unlikely;
-    else if (winner && !mayBeat(entry, winner->figures.seconds))
-      ++slower;
-    else
-      ++untried;
-  }
-  auto add = [&](const char *reason, int64_t count) {
-    if (count > 0)
-      report.skipped.push_back({reason, count, /*isCandidate=*/true});
-  };
-  add("parameters, optimizer state and what the backward pass reads exceed the "
-      "memory",
-      tooLarge);
-  add("the lower bound of the time is not below the best plan's", tooSlow);
-  add("the estimated memory exceeds the limit", unlikely);
-  add("the estimated time exceeds the best plan's by more than its error",
-      slower);
-  add("not compiled: the estimated time of others was less", untried);
-}
 
 /// Prepares another answer, for less memory. What was judged stays judged.
-void Search::lowerMemory(int64_t bytes) {
+void PlanSearch::lowerMemory(int64_t bytes) {
   memory = bytes;
   mostCompiled = judges.getNumCompiled() +
                  llvm::divideCeil(request.mostCompiled, kShareOfLowerLimit);
@@ -575,9 +343,11 @@ void Search::lowerMemory(int64_t bytes) {
 }
 
 /// Judges what may be best, and makes the answer for the current memory.
-llvm::Error Search::answer(bool isFirst) {
+llvm::Error PlanSearch::answer(bool isFirst) {
   while (!(report.isInterrupted = observer.isInterrupted())) {
-    std::vector<Entry *> round = chooseRound();
+    if (isGoodEnough())
+      break;
+    std::vector<SearchEntry *> round = chooseRound();
     if (round.empty())
       break;
     judgeRound(round);
@@ -587,12 +357,13 @@ llvm::Error Search::answer(bool isFirst) {
   const PlanPins &pins = request.pins;
   bool isMeshPinned = pins.data || pins.tensor || pins.context ||
                       pins.sequence || pins.zeroLevel;
-  if (isFirst && !report.isInterrupted && getBest() && !isMeshPinned)
+  if (isFirst && !report.isInterrupted && getBest() && !isGoodEnough() &&
+      !isMeshPinned)
     decideOperatorsOfBest();
   // Candidates whose state alone is too large are compiled only to say how much
   // is missing.
   if (report.judged.empty() && !entries.empty()) {
-    Entry *least = &*llvm::min_element(
+    SearchEntry *least = &*llvm::min_element(
         entries, [&](auto &a, auto &b) { return getMemory(a) < getMemory(b); });
     judgeRound({least});
   }
@@ -607,7 +378,7 @@ llvm::Error Search::answer(bool isFirst) {
   return llvm::Error::success();
 }
 
-llvm::Error Search::run(NextMemory next) {
+llvm::Error PlanSearch::run(NextMemory next) {
   if (llvm::Error problem = checkRequest())
     return problem;
   if (llvm::Error problem = checkStated())
@@ -626,7 +397,7 @@ llvm::Error Search::run(NextMemory next) {
 
 llvm::Error heddle::findPlans(const PlanRequest &request,
                               PlanObserver &observer, NextMemory next) {
-  return Search(request, observer).run(next);
+  return PlanSearch(request, observer).run(next);
 }
 
 llvm::Expected<PlanReport> heddle::findPlan(const PlanRequest &request,

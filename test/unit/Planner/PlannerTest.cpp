@@ -132,9 +132,12 @@ TEST(Bounds, HoldForSimulatedPrograms) {
   SplitLimits limits =
       getSplitLimits(cantFail(judge.getTrainingStep({1, 1}, 2)));
   SearchSpace space = enumerateCandidates(request, limits);
-  // A few, with a step that is prime to the sizes of the inner loops.
-  for (size_t i = 0; i < space.candidates.size(); i += 43) {
+  // A few, with a step that is prime to the sizes of the inner loops, and more
+  // of those that compute again.
+  for (size_t i = 0; i < space.candidates.size(); ++i) {
     const Candidate &candidate = space.candidates[i];
+    if (i % (candidate.recompute == RecomputeMode::None ? 43 : 19) != 0)
+      continue;
     CandidateBounds bounds = cantFail(model.rate(candidate));
     llvm::Expected<Judgement> judged = judge.judge(candidate, 4);
     ASSERT_TRUE(bool(judged))
@@ -167,12 +170,15 @@ TEST(Bounds, AddOnlyWhatEveryRecomputationRepeats) {
   for (int64_t context : {1, 2}) {
     double none = rate(context, RecomputeMode::None);
     EXPECT_EQ(rate(context, RecomputeMode::Optimal), none);
-    EXPECT_GT(rate(context, RecomputeMode::Layer), none);
+    // The steps of a ring may be taken for layers.
+    if (context > 1) {
+      EXPECT_EQ(rate(context, RecomputeMode::Layer), none);
+      EXPECT_EQ(rate(context, RecomputeMode::Communication), none);
+    } else {
+      EXPECT_GT(rate(context, RecomputeMode::Layer), none);
+      EXPECT_GT(rate(context, RecomputeMode::Communication), none);
+    }
   }
-  EXPECT_GT(rate(1, RecomputeMode::Communication),
-            rate(1, RecomputeMode::None));
-  EXPECT_EQ(rate(2, RecomputeMode::Communication),
-            rate(2, RecomputeMode::None));
 }
 
 /// A GPT of many layers, whose head takes as much as a layer or two.

@@ -37,8 +37,8 @@ static std::vector<std::string> refineAxis(const std::string &axis,
 
 /// Returns a plan that states the axes of every factor of every named operator,
 /// as propagation completes `plan`.
-static FailureOr<Plan> completePlan(ModuleOp module, const Plan &plan,
-                                    const Cluster &cluster) {
+static FailureOr<Plan> nameAllAxes(ModuleOp module, const Plan &plan,
+                                   const Cluster &cluster) {
   OwningOpRef<ModuleOp> copy = module.clone();
   CompileOptions options;
   options.planText = writePlan(plan);
@@ -126,7 +126,7 @@ FailureOr<std::vector<OperatorChoice>>
 heddle::explainOperators(ModuleOp module, const Plan &plan,
                          const Cluster &cluster, int64_t microBatches) {
   FailureOr<Plan> complete =
-      completePlan(module, leaveOutSchedule(plan), cluster);
+      nameAllAxes(module, leaveOutSchedule(plan), cluster);
   if (failed(complete))
     return failure();
   OperatorsOptions stated;

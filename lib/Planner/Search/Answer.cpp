@@ -1,0 +1,148 @@
+//===- Answer.cpp - The report of a search --------------------------------===//
+
+#include "../Explain/ExplainPins.h"
+#include "Search.h"
+#include "heddle/Simulate/Report.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// The most candidates that are compiled with all layers and fit.
+static constexpr int64_t kMostWhole = 3;
+
+static const char *getName(OptimizerKind optimizer) {
+  switch (optimizer) {
+  case OptimizerKind::AdamW:
+    return "adamw";
+  case OptimizerKind::Adam:
+    return "adam";
+  case OptimizerKind::SGD:
+    return "sgd";
+  }
+  llvm_unreachable("an optimizer");
+}
+
+void PlanSearch::recordPrediction(Plan &plan) const {
+  PlanPrediction &prediction = plan.prediction.emplace();
+  prediction.cluster = request.cluster.name;
+  prediction.rows = request.program.rows;
+  prediction.microBatches = report.winner.microBatches;
+  prediction.bf16 = request.training.bf16;
+  prediction.sequence = request.program.sequence.value_or(0);
+  prediction.optimizer = getName(request.training.optimizer);
+  prediction.seconds = report.figures.seconds;
+  prediction.exposed = report.figures.exposed;
+  prediction.bound = report.bound;
+  prediction.gap = report.figures.seconds > 0
+                       ? 1 - report.bound / report.figures.seconds
+                       : 0;
+  const DeviceMemoryPlan &memory = report.figures.memory;
+  prediction.parameters = memory.parameters;
+  prediction.optimizerState = memory.optimizerState;
+  prediction.gradients = memory.gradients;
+  prediction.counters = memory.counters;
+  prediction.arena = memory.arena;
+  prediction.argumentsAndResults = memory.argumentsAndResults;
+  prediction.slots = memory.slots;
+  prediction.limit = this->memory;
+}
+
+/// Compiles the best candidate with all layers. If that takes more time or
+/// memory than few layers promised, the next one may be better.
+llvm::Error PlanSearch::judgeWinner() {
+  int64_t numWhole = 0; // of those that fit
+  for (;;) {
+    bool isEnough = numWhole >= kMostWhole;
+    best = findBest(report.judged, [&](size_t i) {
+      return !isEnough || report.judged[i].isWhole;
+    });
+    if (best < 0)
+      return llvm::Error::success();
+    JudgedCandidate &judged = report.judged[best];
+    if (judged.isWhole || !request.compilesWinner || observer.isInterrupted())
+      break;
+    observer.compilesWhole(judged.candidate);
+    llvm::Expected<Judgement> whole =
+        judges.first().judge(judged.candidate, request.program.layers);
+    judged.isWhole = true;
+    if (!whole) {
+      judged.error = llvm::toString(whole.takeError());
+      judged.fits = false;
+      continue;
+    }
+    judged.figures = whole->figures;
+    judged.fits = whole->figures.getNeededMemory() <= memory;
+    numWhole += judged.fits;
+  }
+  const JudgedCandidate &winner = *getBest();
+  llvm::Expected<Plan> plan = judges.first().plan(winner.candidate);
+  if (!plan)
+    return plan.takeError();
+  report.winner = winner.candidate;
+  report.figures = winner.figures;
+  report.isExtrapolated = !winner.isWhole;
+  report.bound = std::min(getBound(), report.figures.seconds);
+  report.plan = std::move(*plan);
+  recordPrediction(*report.plan);
+  return llvm::Error::success();
+}
+
+/// Finds what needs least memory, and its largest parts.
+llvm::Error PlanSearch::explainInfeasible() {
+  const JudgedCandidate *least = nullptr;
+  for (const JudgedCandidate &judged : report.judged)
+    if (judged.error.empty() && (!least || judged.figures.memory.total() <
+                                               least->figures.memory.total()))
+      least = &judged;
+  if (!least) {
+    for (const JudgedCandidate &judged : report.judged)
+      return llvm::createStringError("no candidate can be compiled; " +
+                                     judged.candidate.getName() + ": " +
+                                     judged.error);
+    std::string reasons = explainPins(request, limits);
+    return llvm::createStringError(
+        "no mesh of " + std::to_string(request.devices) +
+        " devices divides the program and agrees with the pins" +
+        (reasons.empty() ? "" : ": " + reasons));
+  }
+  report.winner = least->candidate;
+  report.figures = least->figures;
+  for (const MemoryPart &part : getMemoryParts(least->figures.memory))
+    report.consumers.push_back({part.name.str(), part.bytes});
+  llvm::sort(report.consumers, [](const auto &a, const auto &b) {
+    return std::tie(b.second, a.first) < std::tie(a.second, b.first);
+  });
+  report.consumers.resize(3);
+  return llvm::Error::success();
+}
+
+void PlanSearch::summarize() {
+  int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, untried = 0;
+  const JudgedCandidate *winner = getBest();
+  for (const SearchEntry &entry : entries) {
+    if (entry.isJudged)
+      continue;
+    if (!hasRoom(entry))
+      ++tooLarge;
+    else if (winner && entry.bounds.seconds >= winner->figures.seconds)
+      ++tooSlow;
+    else if (getMemory(entry) > double(memory))
+      ++unlikely;
+    else if (winner && !mayBeat(entry, winner->figures.seconds))
+      ++slower;
+    else
+      ++untried;
+  }
+  auto add = [&](const char *reason, int64_t count) {
+    if (count > 0)
+      report.skipped.push_back({reason, count, /*isCandidate=*/true});
+  };
+  add("parameters, optimizer state and what the backward pass reads exceed the "
+      "memory",
+      tooLarge);
+  add("the lower bound of the time is not below the best plan's", tooSlow);
+  add("the estimated memory exceeds the limit", unlikely);
+  add("the estimated time exceeds the best plan's by more than its error",
+      slower);
+  add("not compiled: the estimated time of others was less", untried);
+}

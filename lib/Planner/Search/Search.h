@@ -1,0 +1,116 @@
+//===- Search.h - The state of a search for the best plan -------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLANNER_SEARCH_SEARCH_H
+#define HEDDLE_LIB_PLANNER_SEARCH_SEARCH_H
+
+#include "../Bounds/Bounds.h"
+#include "../Candidates/Candidates.h"
+#include "../Judge/Judges.h"
+#include "Corrections.h"
+#include "heddle/Planner/Planner.h"
+#include "llvm/ADT/StringSet.h"
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// A candidate of the search space, and what is known of it.
+struct SearchEntry {
+  Candidate candidate;
+  CandidateBounds bounds;
+  size_t index = 0;        ///< in the order of enumeration, which decides ties
+  std::string stages = {}; ///< Judges::getStagesName
+  bool isJudged = false;
+};
+
+/// One search: what is known so far, and how it goes on.
+class PlanSearch {
+public:
+  PlanSearch(const PlanRequest &request, PlanObserver &observer)
+      : request(request), observer(observer), judges(request),
+        times(request.program.rows), arenas(request.program.rows),
+        memory(request.memory), mostCompiled(request.mostCompiled) {}
+
+  /// Makes the answers for the request's memory and for the lower limits that
+  /// `next` returns.
+  llvm::Error run(NextMemory next);
+
+private:
+  llvm::Error checkRequest() const;
+  llvm::Error checkStated();
+  llvm::Expected<CountModel> countSmallPrograms();
+  llvm::Error makeEntries();
+  void lowerMemory(int64_t bytes);
+  llvm::Error answer(bool isFirst);
+  std::vector<SearchEntry *> chooseRound();
+  void judgeRound(llvm::ArrayRef<SearchEntry *> round);
+  void improveBounds(llvm::StringRef stages);
+  void decideOperatorsOfBest();
+  llvm::Error judgeWinner();
+  llvm::Error explainInfeasible();
+  void recordPrediction(Plan &plan) const;
+  double getBound() const;
+  bool isGoodEnough() const;
+  void summarize();
+
+  /// Returns the bytes that the candidate is expected to need.
+  double getMemory(const SearchEntry &entry) const {
+    return entry.bounds.state +
+           std::max(entry.bounds.kept,
+                    arenas.get(entry.candidate).factor * entry.bounds.arena);
+  }
+  /// Returns whether the candidate may fit, by its bounds.
+  bool hasRoom(const SearchEntry &entry) const {
+    // If devices differ, the limit is that of the smallest.
+    const Cluster &cluster = request.cluster;
+    int64_t most =
+        memory + cluster.getStrongest().memory - cluster.device.memory;
+    return entry.bounds.state + entry.bounds.kept <= double(most);
+  }
+  /// Returns the seconds that it is expected to take.
+  double getSeconds(const SearchEntry &entry) const {
+    return std::max(entry.bounds.seconds,
+                    entry.bounds.estimate * times.get(entry.candidate).factor);
+  }
+  /// Returns whether the candidate may take less than `seconds`, by its bound
+  /// and its estimate.
+  bool mayBeat(const SearchEntry &entry, double seconds) const {
+    Correction known = times.get(entry.candidate);
+    return entry.bounds.seconds < seconds &&
+           entry.bounds.estimate * known.factor * (1 - known.error) < seconds;
+  }
+  const JudgedCandidate *getBest() const {
+    return best < 0 ? nullptr : &report.judged[best];
+  }
+
+  const PlanRequest &request;
+  PlanObserver &observer;
+  Judges judges;
+  std::unique_ptr<BoundModel> bounds;
+  SplitLimits limits;
+  std::vector<SearchEntry> entries;
+  Corrections times, arenas;  ///< judgements over estimates
+  llvm::StringSet<> improved; ///< names of stages
+  /// The limits of the current answer, which lowerMemory() changes.
+  int64_t memory = 0, mostCompiled = 0;
+  PlanReport report;
+  int64_t best = -1; ///< index into report.judged
+};
+
+/// Returns the best of the judged candidates that `accepts` allows; -1 if there
+/// is none.
+template <typename AcceptsT>
+int64_t findBest(llvm::ArrayRef<JudgedCandidate> judged, AcceptsT accepts) {
+  int64_t best = -1;
+  for (size_t i = 0; i < judged.size(); ++i)
+    if (judged[i].fits && accepts(i) &&
+        (best < 0 || judged[i].figures.seconds < judged[best].figures.seconds))
+      best = int64_t(i);
+  return best;
+}
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_SEARCH_SEARCH_H
