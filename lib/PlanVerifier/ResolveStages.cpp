@@ -57,7 +57,7 @@ void PlanResolver::checkStageOrder() {
       if (auto found = stages.find(&op); found != stages.end()) {
         int64_t stage = found->second;
         if (stage < own.stage && own.isOfArguments)
-          report(PlanRule::StageOfOperator, plan.stages[stage].position,
+          report(PlanRule::StageOrder, plan.stages[stage].position,
                  "$.stages[" + std::to_string(stage) + "]",
                  "\"" + getOpName(&op) + "\" reads a value of \"" +
                      getOpName(own.op) + "\" of stage " + Twine(own.stage) +
@@ -133,7 +133,6 @@ void PlanResolver::resolveStages() {
     hasOperator.set(*found);
     result.stages.push_back({planned.op, *found});
   }
-  checkStageOrder();
   for (auto [i, stage] : llvm::enumerate(plan.stages))
     if (!hasOperator[i] && llvm::any_of(stage.globs, [&](const auto &glob) {
           return llvm::any_of(names, [&](const std::string &name) {
@@ -145,42 +144,4 @@ void PlanResolver::resolveStages() {
              "expected an operator of this stage: more specific globs give all "
              "that it matches to other stages");
   checkStageOrder();
-}
-
-/// Checks that the operators of a stage read nothing that a later stage makes.
-/// The first op of a name is that of the forward pass; ops behind it have its
-/// name, too.
-void PlanResolver::checkStageOrder() {
-  llvm::DenseMap<Operation *, int64_t> stated;
-  for (auto [op, stage] : result.stages)
-    stated[op] = stage;
-  struct Stage {
-    int64_t number = -1;
-    StringRef maker; // the operator that is stated to be of it
-  };
-  for (auto function : module.getOps<FunctionOpInterface>()) {
-    llvm::DenseMap<Operation *, Stage> known;
-    llvm::StringSet<> seen;
-    function->walk([&](Operation *op) {
-      Stage latest;
-      for (Value operand : op->getOperands())
-        if (Operation *maker = operand.getDefiningOp())
-          if (Stage made = known.lookup(maker); made.number > latest.number)
-            latest = made;
-      StringRef name = getOpName(op);
-      auto own = stated.find(op);
-      if (own != stated.end() && seen.insert(name).second) {
-        const PlanStage &stage = plan.stages[own->second];
-        if (own->second < latest.number)
-          report(PlanRule::StageOrder, stage.position,
-                 "$.stages[" + std::to_string(own->second) + "]",
-                 "\"" + name + "\" is of this stage, but reads what \"" +
-                     latest.maker + "\" of stage " + Twine(latest.number) +
-                     " makes: expected stages in the order of the model",
-                 name);
-        latest = {own->second, name};
-      }
-      known[op] = latest;
-    });
-  }
 }
