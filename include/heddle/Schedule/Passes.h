@@ -11,8 +11,8 @@
 
 namespace heddle {
 
-/// An op with this f64 takes so many seconds (heddle-order-program). Without it,
-/// the roofline of the cluster tells.
+/// An op with this f64 takes so many seconds (heddle-order-program). Without
+/// it, the roofline of the cluster tells.
 inline constexpr llvm::StringLiteral kSecondsAttrName = "schedule.seconds";
 
 /// The places of a collective's start and wait. Both lie between the op that
