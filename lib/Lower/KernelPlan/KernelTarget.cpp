@@ -17,6 +17,8 @@ KernelTarget KernelTarget::gpu() {
   target.leastBlockRows = 8;
   target.fewRows = 1024;
   target.manyColumns = 1;
+  // Sums that end together need registers until then.
+  target.mostOps = 128;
   target.enoughRows = 64;
   target.littleWork = 1 << 14;
   target.mostRowWork = 1 << 14;

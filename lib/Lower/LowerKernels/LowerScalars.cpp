@@ -51,10 +51,15 @@ Attribute lower::getWork(func::FuncOp kernel) {
 
 LogicalResult lower::lowerScalars(LLVM::LLVMFuncOp kernel) {
   MLIRContext *context = kernel.getContext();
-  // The greedy rewriter also folds constants and erases unused ops.
+  // The greedy rewriter also folds constants and erases unused ops. It must not
+  // merge blocks, which gives them arguments of type index that no pattern
+  // below converts.
+  GreedyRewriteConfig config;
+  config.enableRegionSimplification = GreedySimplifyRegionLevel::Normal;
   RewritePatternSet polynomials(context);
   populateMathPolynomialApproximationPatterns(polynomials);
-  if (failed(applyPatternsAndFoldGreedily(kernel, std::move(polynomials))))
+  if (failed(
+          applyPatternsAndFoldGreedily(kernel, std::move(polynomials), config)))
     return kernel.emitOpError() << "could not expand math functions";
 
   LLVMTypeConverter types(context);
