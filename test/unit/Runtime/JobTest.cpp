@@ -186,9 +186,15 @@ TEST_F(JobTest, WhoIsMissingIsNamed) {
 }
 
 TEST(JobEnvironment, OfLaunchers) {
-  const char *names[] = {
-      "RANK",         "WORLD_SIZE",           "MASTER_ADDR",   "MASTER_PORT",
-      "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "HEDDLE_JOB_KEY"};
+  const char *names[] = {"RANK",
+                         "WORLD_SIZE",
+                         "MASTER_ADDR",
+                         "MASTER_PORT",
+                         "SLURM_PROCID",
+                         "SLURM_STEP_NUM_TASKS",
+                         "OMPI_COMM_WORLD_RANK",
+                         "OMPI_COMM_WORLD_SIZE",
+                         "HEDDLE_JOB_KEY"};
   auto clear = [&] {
     for (const char *name : names)
       ::unsetenv(name);
@@ -208,6 +214,14 @@ TEST(JobEnvironment, OfLaunchers) {
   EXPECT_EQ((*job)->processes, 4);
   EXPECT_EQ((*job)->address, "node1");
   EXPECT_EQ((*job)->port, 29500);
+  ::unsetenv("SLURM_PROCID");
+  ::unsetenv("SLURM_STEP_NUM_TASKS");
+  ::setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  ::setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
+  job = jobFromEnvironment();
+  ASSERT_TRUE(job.ok() && *job);
+  EXPECT_EQ((*job)->process, 1);
+  EXPECT_EQ((*job)->processes, 3);
   ::setenv("RANK", "7", 1);
   ::setenv("WORLD_SIZE", "4", 1);
   EXPECT_EQ(jobFromEnvironment().message(),
