@@ -25,8 +25,9 @@ stand the best uniform degree, and Oases' collapsed plan of two degrees. Megatro
 schedule has no halves, computes layers again with their all-reduces, and takes its
 best uniform degree.
 
-The second table has the throughput over Megatron's, each at its best batch, and the
-published figures. Models and clusters that the profile lacks are named.
+The second table has the throughput over Megatron's: the least and the most of any
+batch that both have, and each at its best batch. The published figures, whose batches
+are not known, stand beside it. Models and clusters that the profile lacks are named.
 """
 
 import argparse
@@ -238,9 +239,9 @@ def describe(chosen):
 
 def run_model(options, folder, rows, hidden, layers):
     """Prints a row for each batch. Returns the best throughputs (chosen,
-    uniform, collapsed, Megatron), and whether no other plan is
-    faster."""
-    best, good = [0, 0, 0, 0], True
+    uniform, collapsed, Megatron), the chosen one over Megatron's for each batch,
+    and whether no other plan is faster."""
+    best, ratios, good = [0, 0, 0, 0], [], True
     batches = sorted({2 * r["batch"] * DEVICES // r["tensor_parallel"]
                       for r in rows if r["hidden"] == hidden})
     for batch in batches:
@@ -262,6 +263,7 @@ def run_model(options, folder, rows, hidden, layers):
                      default=math.inf),
                  simulate(oases),
                  min(simulate_megatron(c.whole, layers) for c in choices)]
+        ratios.append(times[3] / times[0])
         best = [max(b, batch / t) for b, t in zip(best, times)]
         # A plan of Oases may exceed the memory once it is collapsed.
         right = times[0] <= min(times[1], times[2] if fits(oases) else
@@ -271,7 +273,7 @@ def run_model(options, folder, rows, hidden, layers):
               " | ".join("-" if t == math.inf else f"{t:.2f}" for t in times) +
               f" |{'' if fits(oases) else ' collapsed does not fit'}"
               f"{'' if right else ' SLOWER'}", flush=True)
-    return best, good
+    return best, ratios, good
 
 
 def main():
@@ -303,15 +305,17 @@ def main():
                        for c in ("nvlink_3090", "pcie_3090")]
             line = f"| {hidden} | {layers} | "
             if any(r["hidden"] == hidden for r in rows):
-                best, right = run_model(options, folder, rows, hidden, layers)
+                best, ratios, right = run_model(options, folder, rows, hidden, layers)
                 good &= right
+                finite = [r for r in ratios if r < math.inf] or [math.nan]
+                line += f"{min(finite):.2f} to {max(finite):.2f} | "
                 line += " | ".join(f"{b / best[3]:.2f}" if best[3] else "-"
                                    for b in best[:3])
             else:
-                line += "not in the profile | | "
+                line += "not in the profile | | | "
             lines.append(line + f" | {columns[0]} | {columns[1]} |")
-    print("\n| hidden | layers | chosen | best uniform | collapsed | published, "
-          "NVLink | published, PCIe |\n" + "|---" * 7 + "|")
+    print("\n| hidden | layers | chosen, same batch | chosen | best uniform | "
+          "collapsed | published, NVLink | published, PCIe |\n" + "|---" * 8 + "|")
     print("\n".join(lines))
     return 0 if good else 1
 
