@@ -117,8 +117,11 @@ class Bench:
     def compile(self, flags, cluster):
         """Compiles a program and returns its simulation and its file, or None
         twice if the plan does not fit the program."""
-        with open(cluster) as file:
-            words = [*flags, file.read()]
+        words = list(flags)
+        for path in [cluster, *[b for a, b in zip(flags, flags[1:])
+                                if a == "--plan"]]:
+            with open(path) as file:
+                words.append(file.read())
         name = hashlib.sha256("\n".join(words).encode()).hexdigest()
         known = self.path("compiled", name + ".json")
         if not os.path.exists(known):

@@ -111,7 +111,7 @@ def run(options, folder, key, layer, beside, limit):
     sharded = (options.layers * seconds if options.layers * size <= room
                else math.inf)
     counts = {choice: 0 for choice in CHOICES}
-    for block in answer.get("blocks", []):
+    for block in answer["blocks"] if answer["feasible"] else []:
         counts[block["strategy"]] += 1
     found = answer["seconds"] if answer["feasible"] else math.inf
     # heddle counts in nanoseconds.

@@ -22,6 +22,11 @@ static constexpr uint64_t kSolverWork = 5'000'000;
 /// the fewest that repeat; as many again show what a layer takes.
 static constexpr int64_t kFewLayers = 2, kMoreLayers = 4;
 
+/// The largest part of the arena that the scheduler is asked to save, and the
+/// part that it saves beyond the need, because arenas of few layers do not
+/// extrapolate exactly.
+static constexpr double kMostSaved = 0.6, kSlack = 0.03;
+
 /// Keeps the first error, and drops remarks and warnings.
 class Judge::Messages {
 public:
@@ -176,7 +181,8 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
 }
 
 llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
-                                               ProgramSize size) {
+                                               ProgramSize size,
+                                               std::optional<int64_t> memory) {
   llvm::Expected<ModuleOp> step = getTrainingStep(size, candidate.microBatches);
   if (!step)
     return step.takeError();
@@ -188,7 +194,9 @@ llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
   options.training.microBatches = candidate.microBatches;
   options.planText = writePlan(*plan);
   options.planPath = "plan";
-  options.cluster = ClusterChoice(request.cluster);
+  Cluster cluster = request.cluster;
+  cluster.device.memory = memory.value_or(cluster.device.memory);
+  options.cluster = ClusterChoice(cluster);
   OwningOpRef<ModuleOp> module(step->clone());
   messages->clear();
   if (failed(runPhases(*module, options, Phase::Executable)))
@@ -197,9 +205,11 @@ llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
 }
 
 llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
-                                       std::optional<int64_t> layers) {
-  llvm::Expected<Compiled> compiled = compile(
-      candidate, {request.program.rows / candidate.microBatches, layers});
+                                       std::optional<int64_t> layers,
+                                       std::optional<int64_t> memory) {
+  llvm::Expected<Compiled> compiled =
+      compile(candidate,
+              {request.program.rows / candidate.microBatches, layers}, memory);
   if (!compiled)
     return compiled.takeError();
   ModuleOp module = *compiled->module;
@@ -348,7 +358,44 @@ llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate) {
   llvm::Expected<Judgement> more = judge(candidate, kMoreLayers);
   if (!more)
     return more.takeError();
-  return ::extrapolate(few->figures, more->figures, *layers);
+  PlanFigures ample = ::extrapolate(few->figures, more->figures, *layers);
+  std::optional<PlanFigures> tight =
+      extrapolateWithin(candidate, few->figures, more->figures, ample);
+  return tight ? *tight : ample;
+}
+
+/// Judges few layers again with as much less memory as all layers must save.
+/// The scheduler keeps what is alive within the device's memory, of which few
+/// layers leave so much that they show nothing of that. Returns nullopt if
+/// there is nothing to save, or too much.
+std::optional<PlanFigures> Judge::extrapolateWithin(const Candidate &candidate,
+                                                    const PlanFigures &few,
+                                                    const PlanFigures &more,
+                                                    const PlanFigures &all) {
+  int64_t excess = all.memory.total() - request.memory;
+  if (excess <= 0 || candidate.overlap != Overlap::Auto)
+    return std::nullopt;
+  double saved = double(excess) / double(all.memory.arena) + kSlack;
+  if (saved > kMostSaved)
+    return std::nullopt;
+  auto judgeTight = [&](const PlanFigures &figures, int64_t layers) {
+    double memory =
+        double(figures.memory.total()) - saved * double(figures.memory.arena);
+    return judge(candidate, layers, int64_t(memory));
+  };
+  llvm::Expected<Judgement> tightFew = judgeTight(few, kFewLayers);
+  llvm::Expected<Judgement> tightMore = judgeTight(more, kMoreLayers);
+  if (!tightFew || !tightMore) {
+    // The scheduler cannot do with so little.
+    llvm::consumeError(tightFew.takeError());
+    llvm::consumeError(tightMore.takeError());
+    return std::nullopt;
+  }
+  PlanFigures tight = ::extrapolate(tightFew->figures, tightMore->figures,
+                                    *request.program.layers);
+  if (tight.memory.total() > all.memory.total())
+    return std::nullopt;
+  return tight;
 }
 
 llvm::Expected<double> Judge::measureComputing(ProgramSize size) {

@@ -30,9 +30,11 @@ public:
   llvm::Expected<mlir::ModuleOp> getTrainingStep(ProgramSize size,
                                                  int64_t microBatches);
 
-  /// Judges the program with so many layers (nullopt: all).
+  /// Judges the program with so many layers (nullopt: all), scheduled for
+  /// `memory` bytes of a device (nullopt: those of the request).
   llvm::Expected<Judgement> judge(const Candidate &candidate,
-                                  std::optional<int64_t> layers);
+                                  std::optional<int64_t> layers,
+                                  std::optional<int64_t> memory = {});
 
   /// Makes the plan of the whole program.
   llvm::Expected<Plan> plan(const Candidate &candidate);
@@ -55,8 +57,12 @@ private:
     Plan plan;
     mlir::OwningOpRef<mlir::ModuleOp> module;
   };
-  llvm::Expected<Compiled> compile(const Candidate &candidate,
-                                   ProgramSize size);
+  llvm::Expected<Compiled> compile(const Candidate &candidate, ProgramSize size,
+                                   std::optional<int64_t> memory = {});
+  std::optional<PlanFigures> extrapolateWithin(const Candidate &candidate,
+                                               const PlanFigures &few,
+                                               const PlanFigures &more,
+                                               const PlanFigures &all);
   void complete(Plan &plan, const Candidate &candidate,
                 mlir::ModuleOp module) const;
   /// Makes the plan of a candidate for a module after autodiff.
