@@ -66,7 +66,7 @@ static void printReport(const PlanReport &report, const PlanRequest &request,
                                  100 * report.plan->prediction->gap)
                  << llvm::format("memory of each device (%.1f MiB may be "
                                  "used)\n",
-                                 inMiB(request.memory));
+                                 inMiB(request.memory + figures.extraMemory));
     printMemory(figures.memory);
     for (const std::string &kinds : figures.mixed)
       llvm::outs() << "devices that do the same are of several kinds (" << kinds
