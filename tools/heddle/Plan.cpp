@@ -83,7 +83,7 @@ static void printReport(const PlanReport &report, const PlanRequest &request,
                                  100 * report.plan->prediction->gap)
                  << llvm::format("memory of each device (%.1f MiB may be "
                                  "used)\n",
-                                 inMiB(request.memory));
+                                 inMiB(request.memory + figures.extraMemory));
     printMemory(figures.memory);
     printBlocks(report.blocks);
     for (const std::string &kinds : figures.mixed)

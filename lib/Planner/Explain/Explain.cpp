@@ -62,9 +62,8 @@ void UseCounter::add(const SimulatedCall &call) {
   rt::DeviceCallOpInterface op = call.op;
   ArrayRef<StringAttr> names = op.getServes().getNames();
   StringRef served = names.empty() ? "" : names.front().getValue();
-  // A transfer serves the value that crosses.
-  if (isa<rt::SendOp, rt::RecvOp>(op.getOperation()))
-    served = getMakerOfCut(served);
+  // What moves a value between stages serves the operator that makes it.
+  served = getMakerOfCut(served);
   std::string name = served.empty() ? "(no operator)" : generalizeNames(served);
   Entry &entry = entries[name];
   entry.use.name = name;
