@@ -279,6 +279,8 @@ void tools::addPlanCommand(CLI::App &app, int &result) {
       "--front", flags->front.isAsked,
       "Find the plans of which none is better in all: time, memory and number "
       "of devices");
+  // What was measured of blocks is of one mesh.
+  front->excludes("--profile");
   command
       ->add_option("--html", flags->front.page,
                    "Also write a page for a browser: time against memory")
