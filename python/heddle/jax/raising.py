@@ -27,6 +27,9 @@ def raise_calls(module: ir.Module) -> None:
     for op in walk(module):
         if op.name != "func.call":
             continue
+        if not len(op.results):  # what JAX's linearization leaves of a call
+            op.erase()
+            continue
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         if not name.startswith(MARKER):
             continue
@@ -65,8 +68,8 @@ def convert_attention(op: ir.Operation) -> None:
     attributes = {"scale": ir.FloatAttr.get(ir.F64Type.get(), scale)}
     if found[2] == "causal":
         attributes["causal"] = ir.UnitAttr.get()
-    # Operands, then step and offsets, which are absent.
-    sizes = ", ".join(["1"] * len(op.operands) + ["0", "0"])
+    # Operands, then step, mask and offsets, which are absent.
+    sizes = ", ".join(["1"] * len(op.operands) + ["0", "0", "0"])
     attributes["operandSegmentSizes"] = ir.Attribute.parse(f"array<i32: {sizes}>")
     kind = "heddle.attention_grad" if found[1] else "heddle.attention"
     types = [result.type for result in op.results]
