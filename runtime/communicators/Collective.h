@@ -30,6 +30,12 @@ struct Collective {
   Reduction reduction = HEDDLE_RT_SUM;
   int32_t peer = 0;                 ///< Send, Recv; the root of a Broadcast
   const int32_t *sources = nullptr; ///< Permute
+  /// Nanoseconds of the steady clock: when what the call waits for was over. A
+  /// stream's thread may start it later, because a computation has its core.
+  /// Emulated links need no core, so they begin then. Earlier communication on
+  /// the stream does not count, because its end may have been noticed late, too.
+  /// 0: when the call starts.
+  int64_t ready = 0;
 
   /// Returns what the members must agree on besides kind, type and count.
   int64_t detail() const {

@@ -2,7 +2,6 @@
 
 #include "communicators/EmulatedLinks.h"
 #include "communicators/Collective.h"
-#include "communicators/ReadyTime.h"
 #include "support/Message.h"
 
 #include <algorithm>
@@ -142,14 +141,14 @@ private:
       return nullptr;
     return &groups[size_t(group)];
   }
-  /// Returns when the links could begin the present call: when its operands
+  /// Returns when the links could begin a call: when its operands
   /// were there and the stream's last flow was over.
-  int64_t getReadyTime() {
-    if (readyTime == 0)
+  int64_t getReadyTime(const Collective &call) const {
+    if (call.ready == 0)
       return std::chrono::nanoseconds(
                  std::chrono::steady_clock::now().time_since_epoch())
           .count();
-    return last ? std::max(readyTime, network->getEnd(*last)) : readyTime;
+    return last ? std::max(call.ready, network->getEnd(*last)) : call.ready;
   }
   static bool isPeer(const Group &group, int32_t peer) {
     return peer >= 0 && size_t(peer) < group.meeting->ranks.size() &&
@@ -163,7 +162,7 @@ private:
     if (!isPeer(group, call.peer))
       return inner->perform(call);
     std::shared_ptr<Flow> flow = group.meeting->send(
-        group.member, call.peer, *network, getReadyTime(), bytes(call));
+        group.member, call.peer, *network, getReadyTime(call), bytes(call));
     last = flow;
     HEDDLE_RT_RETURN_IF_ERROR(inner->perform(call));
     network->waitFor(*flow, timeout);
@@ -184,7 +183,7 @@ private:
   Status collective(const Group &group, const Collective &call) {
     Meeting &meeting = *group.meeting;
     std::shared_ptr<Flow> flow =
-        meeting.enter(group.member, *network, getReadyTime(),
+        meeting.enter(group.member, *network, getReadyTime(call),
                       [&] { return trafficOf(call, meeting.ranks); });
     last = flow;
     HEDDLE_RT_RETURN_IF_ERROR(inner->perform(call));

@@ -198,7 +198,9 @@ Status CpuDevice::collective(int32_t stream, const Collective &call) {
         }));
   return issue(stream, {WorkKind::Collective, name(call.kind)},
                [=, this](Lane &) {
-                 return communicators[size_t(stream)]->perform(call);
+                 Collective timed = call;
+                 timed.ready = streams.getReadyTime(stream);
+                 return communicators[size_t(stream)]->perform(timed);
                });
 }
 

@@ -1,7 +1,6 @@
 //===- SleepingDevice.cpp - A rank that sleeps instead of computing -------===//
 
 #include "backends/cpu/SleepingDevice.h"
-#include "communicators/ReadyTime.h"
 #include "support/Message.h"
 
 #include <algorithm>
@@ -98,8 +97,10 @@ Status SleepingDevice::collective(int32_t stream, const Collective &call) {
   return streams.issue(stream, {WorkKind::Collective, name(call.kind)},
                        [=, this] {
                          sleepOn(size_t(stream), launch);
-                         readyTime += std::chrono::nanoseconds(launch).count();
-                         return communicators[size_t(stream)]->perform(call);
+                         Collective timed = call;
+                         timed.ready = streams.getReadyTime(stream) +
+                                       std::chrono::nanoseconds(launch).count();
+                         return communicators[size_t(stream)]->perform(timed);
                        });
 }
 

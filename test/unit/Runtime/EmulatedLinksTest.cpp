@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "World.h"
-#include "communicators/ReadyTime.h"
+#include "communicators/Collective.h"
 
 #include <array>
 #include <mutex>
@@ -142,14 +142,17 @@ TEST(EmulatedLinks, ACollectiveCountsFromItsLastMember) {
 TEST(EmulatedLinks, ACollectiveCountsFromItsData) {
   // 6 steps of 50 ms and 1 ms.
   ThreadWorld world(slowWorld(0.05, 1e6));
-  double ready = seconds() - 0.2;
+  double ready = seconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
   world.run([&](int32_t, Communicator &communicator) {
     std::vector<float> x(1000, 1);
     auto sum = [&] {
-      readyTime = int64_t(ready * 1e9);
       ASSERT_TRUE(communicator
-                      .allReduce(0, HEDDLE_RT_SUM, HEDDLE_RT_F32, x.data(),
-                                 x.data(), 1000)
+                      .perform({.kind = Collective::Kind::AllReduce,
+                                .in = x.data(),
+                                .out = x.data(),
+                                .count = 1000,
+                                .ready = int64_t(ready * 1e9)})
                       .ok());
     };
     double before = seconds();
@@ -159,7 +162,6 @@ TEST(EmulatedLinks, ACollectiveCountsFromItsData) {
     // The links are busy with the first one until it ends.
     sum();
     EXPECT_GE(seconds() - ready, 0.612);
-    readyTime = 0;
   });
 }
 

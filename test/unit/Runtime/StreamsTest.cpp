@@ -48,6 +48,50 @@ heddle_rt_status launch(heddle_rt_device &device, int32_t stream, Step &step) {
                           1);
 }
 
+/// Notes when its calls begin, end, and were ready.
+class Noting final : public Communicator {
+public:
+  explicit Noting(int milliseconds) : milliseconds(milliseconds) {}
+
+  int32_t groupSize(int32_t) const override { return 1; }
+  Status perform(const Collective &call) override {
+    ready = call.ready;
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    end = std::chrono::nanoseconds(
+              std::chrono::steady_clock::now().time_since_epoch())
+              .count();
+    return Status::success();
+  }
+  void abort(const Status &) override {}
+
+  int64_t ready = 0, end = 0;
+
+private:
+  int milliseconds;
+};
+
+// A wait that is over long before its turn ends no earlier than the collective
+// in front of it.
+TEST(Streams, WaitsEndAfterEarlierCollectives) {
+  CpuDevice device(0, 1, false, 3);
+  auto *first = new Noting(20), *second = new Noting(0);
+  device.communicators.resize(3);
+  device.communicators[1].reset(first);
+  device.communicators[2].reset(second);
+  Log log;
+  Step a{&log, 'a'};
+  launch(device, 0, a);
+  heddle_rt_event_record(&device, 0, 0);
+  float x = 0;
+  heddle_rt_all_reduce(&device, 1, 0, HEDDLE_RT_SUM, HEDDLE_RT_F32, &x, &x, 1);
+  heddle_rt_event_wait(&device, 1, 0);
+  heddle_rt_event_record(&device, 1, 1);
+  heddle_rt_event_wait(&device, 2, 1);
+  heddle_rt_all_reduce(&device, 2, 0, HEDDLE_RT_SUM, HEDDLE_RT_F32, &x, &x, 1);
+  ASSERT_TRUE(device.synchronize().ok());
+  EXPECT_GE(second->ready, first->end);
+}
+
 TEST(Streams, EventsOrderThem) {
   CpuDevice device(0, 1, false, 3);
   for (int repeat = 0; repeat < 20; ++repeat) {

@@ -2,7 +2,6 @@
 
 #include "backends/cpu/threads/Streams.h"
 #include "backends/cpu/threads/CoreBinding.h"
-#include "communicators/ReadyTime.h"
 #include "support/Message.h"
 
 #include <algorithm>
@@ -184,8 +183,10 @@ void Streams::pop(Stream &stream, int64_t end) {
   stream.begin += entry.bytes;
   if (!entry.run && entry.awaitedStream < 0)
     return;
+  // A wait is over no earlier than the collectives before it.
+  int64_t earlier = stream.ends[stream.done % stream.ends.size()];
   ++stream.done;
-  stream.ends[stream.done % stream.ends.size()] = end;
+  stream.ends[stream.done % stream.ends.size()] = std::max(end, earlier);
 }
 
 /// Returns when a wait was over. If that is long ago, it delays nothing.
@@ -296,7 +297,6 @@ void Streams::run(size_t number, std::unique_lock<std::mutex> &lock) {
     exclusive |= alone;
     settle();
   }
-  readyTime = stream.ready;
   lock.unlock();
   int64_t begin = nanoseconds();
   Status status;

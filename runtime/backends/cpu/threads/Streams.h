@@ -65,6 +65,12 @@ public:
   Status recordEvent(int32_t stream, int32_t event);
   Status waitEvent(int32_t stream, int32_t event);
 
+  /// Returns, in nanoseconds of the steady clock, when all that the running call
+  /// of a stream waited for was over. For that call's own use.
+  int64_t getReadyTime(int32_t stream) const {
+    return streams[size_t(stream)]->ready;
+  }
+
   /// Waits until all streams are idle. Returns the device's error.
   Status synchronize();
 
@@ -105,7 +111,7 @@ private:
     uint64_t begin = 0, end = 0; ///< the entries that are issued and not done
     uint64_t done = 0;           ///< entries
     bool running = false;        ///< the entry at `begin` runs
-    /// When all that the entry at `begin` waits for was over, as `readyTime`.
+    /// When all that the entry at `begin` waits for was over.
     int64_t ready = 0;
     /// When each of the last entries was over, by its number modulo the size.
     std::array<int64_t, 512> ends{};
