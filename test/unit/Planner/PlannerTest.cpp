@@ -300,6 +300,25 @@ TEST(Pipelines, AreBalancedOverKindsOfDevice) {
 }
 
 TEST(Front, HasWholeNumbersOfDevices) {
+// The first stage may be on the kind that is best for it, and the last one,
+// too.
+TEST(Pipelines, AreBoundedByTheBestKindOfEachStage) {
+  auto makeModel = [](double first, double last, double layer) {
+    CompiledStages few, more;
+    few.layers = 1;
+    more.layers = 2;
+    few.first.forward = first;
+    more.first.forward = first + layer;
+    few.last.forward = last;
+    more.last.forward = last + layer;
+    return StageModel(few, more);
+  };
+  StageModel model = makeModel(5, 9, 3);
+  model.addKind(makeModel(2, 9, 2));
+  model.addKind(makeModel(5, 4, 3));
+  EXPECT_DOUBLE_EQ(model.getSeconds(6), 2 + 4 + 4 * 2);
+}
+
   Cluster cluster{"servers", {}, {{"in", 8, 0, 1, 1}, {"out", 3, 0, 1, 1}}};
   using Counts = std::vector<int64_t>;
   EXPECT_EQ(getDeviceCounts(cluster, 24), (Counts{1, 2, 4, 8, 24}));
@@ -313,6 +332,8 @@ TEST(Pipelines, ShareStages) {
   Candidate two;
   two.mesh.pipeline = 2;
   two.mesh.data = {4};
+    few.update = seconds;
+    more.update = 2 * seconds;
   two.mesh.statesData = true;
   two.zeroLevel = 1;
   two.microBatches = 4; // eight rows on four devices
@@ -336,6 +357,10 @@ TEST(Pipelines, ShareStages) {
 
 TEST(FindPlan, AnswersAlikeOnAnyNumberOfThreads) {
   PlanRequest request = makeRequest(4, 8);
+  // The fast device updates 8 layers in the time of 4 on the slow one.
+  PlanFigures passes = llvm::cantFail(
+      model.predict(candidate, layers, topology, {/*update=*/0, 1}));
+  EXPECT_DOUBLE_EQ(figures.seconds - passes.seconds, 8);
   request.mostCompiled = 4;
   PlanObserver observer;
   PlanReport one = cantFail(findPlan(request, observer));
