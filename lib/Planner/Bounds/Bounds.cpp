@@ -85,7 +85,7 @@ private:
 } // namespace
 
 BoundModel::BoundModel(const PlanRequest &request, CountModel counts)
-    : request(request), model(counts) {}
+    : request(request), device(request.cluster.getStrongest()), model(counts) {}
 
 llvm::Expected<MeshTopology &>
 BoundModel::getTopology(const DefaultMesh &mesh) {
@@ -271,8 +271,6 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   auto stages = double(candidate.mesh.pipeline);
   const StepCounts &step = getCounts(candidate.microBatches);
   ProgramCounts one = ProgramCounts::add({}, step.all, 1 / stages);
-  // A bound of devices that differ is that of the best.
-  const ClusterDevice device = request.cluster.getStrongest();
   MeshAxes axes(candidate.mesh);
   double micro = double(candidate.microBatches);
   double devices = double(request.devices) / stages; // of a stage

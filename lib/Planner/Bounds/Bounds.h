@@ -67,6 +67,7 @@ private:
   std::map<std::vector<int64_t>, MeshTopology> topologies;
 };
 
+  ClusterDevice device; ///< the best in each figure if devices differ
 } // namespace heddle
 
 #endif // HEDDLE_LIB_PLANNER_BOUNDS_BOUNDS_H

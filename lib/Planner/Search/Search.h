@@ -34,6 +34,8 @@ public:
         memory(request.memory), mostCompiled(request.mostCompiled) {}
 
   /// Makes the answers for the request's memory and for the lower limits that
+        extraMemory(request.cluster.getStrongest().memory -
+                    request.cluster.device.memory),
   /// `next` returns.
   llvm::Error run(NextMemory next);
 
@@ -64,10 +66,8 @@ private:
   /// Returns whether the candidate may fit, by its bounds.
   bool hasRoom(const SearchEntry &entry) const {
     // If devices differ, the limit is that of the smallest.
-    const Cluster &cluster = request.cluster;
-    int64_t most =
-        memory + cluster.getStrongest().memory - cluster.device.memory;
-    return entry.bounds.state + entry.bounds.kept <= double(most);
+    return entry.bounds.state + entry.bounds.kept <=
+           double(memory + extraMemory);
   }
   /// Returns the seconds that it is expected to take.
   double getSeconds(const SearchEntry &entry) const {
@@ -100,6 +100,7 @@ private:
 };
 
 /// Returns the best of the judged candidates that `accepts` allows; -1 if there
+  int64_t extraMemory = 0;    ///< of the largest device beyond the smallest
 /// is none.
 template <typename AcceptsT>
 int64_t findBest(llvm::ArrayRef<JudgedCandidate> judged, AcceptsT accepts) {
