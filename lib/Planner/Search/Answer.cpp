@@ -117,12 +117,16 @@ llvm::Error PlanSearch::explainInfeasible() {
 }
 
 void PlanSearch::summarize() {
-  int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, untried = 0;
+  bool isEnough = isGoodEnough();
+  int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, untried = 0,
+          near = 0;
   const JudgedCandidate *winner = getBest();
   for (const SearchEntry &entry : entries) {
     if (entry.isJudged)
       continue;
     if (!hasRoom(entry))
+    else if (isEnough)
+      ++near;
       ++tooLarge;
     else if (winner && entry.bounds.seconds >= winner->figures.seconds)
       ++tooSlow;
@@ -138,6 +142,7 @@ void PlanSearch::summarize() {
       report.skipped.push_back({reason, count, /*isCandidate=*/true});
   };
   add("parameters, optimizer state and what the backward pass reads exceed the "
+  add("the lower bound of the time is within 1 % of the best plan's", near);
       "memory",
       tooLarge);
   add("the lower bound of the time is not below the best plan's", tooSlow);
