@@ -16,6 +16,9 @@
 
 namespace heddle {
 
+/// The most candidates that one answer compiles with all layers and that fit.
+constexpr int64_t kMostWhole = 3;
+
 /// A candidate of the search space, and what is known of it.
 struct SearchEntry {
   Candidate candidate;
@@ -31,11 +34,11 @@ public:
   PlanSearch(const PlanRequest &request, PlanObserver &observer)
       : request(request), observer(observer), judges(request),
         times(request.program.rows), arenas(request.program.rows),
+        extraMemory(request.cluster.getStrongest().memory -
+                    request.cluster.device.memory),
         memory(request.memory), mostCompiled(request.mostCompiled) {}
 
   /// Makes the answers for the request's memory and for the lower limits that
-        extraMemory(request.cluster.getStrongest().memory -
-                    request.cluster.device.memory),
   /// `next` returns.
   llvm::Error run(NextMemory next);
 
@@ -47,13 +50,15 @@ private:
   void lowerMemory(int64_t bytes);
   llvm::Error answer(bool isFirst);
   std::vector<SearchEntry *> chooseRound();
+  void judgeRounds();
   void judgeRound(llvm::ArrayRef<SearchEntry *> round);
   void improveBounds(llvm::StringRef stages);
   void decideOperatorsOfBest();
-  llvm::Error judgeWinner();
+  llvm::Error judgeWinner(int64_t &numWhole);
   llvm::Error explainInfeasible();
   void recordPrediction(Plan &plan) const;
   double getBound() const;
+  double getEnough() const;
   bool isGoodEnough() const;
   void summarize();
 
@@ -93,6 +98,7 @@ private:
   std::vector<SearchEntry> entries;
   Corrections times, arenas;  ///< judgements over estimates
   llvm::StringSet<> improved; ///< names of stages
+  int64_t extraMemory = 0;    ///< of the largest device beyond the smallest
   /// The limits of the current answer, which lowerMemory() changes.
   int64_t memory = 0, mostCompiled = 0;
   PlanReport report;
@@ -100,7 +106,6 @@ private:
 };
 
 /// Returns the best of the judged candidates that `accepts` allows; -1 if there
-  int64_t extraMemory = 0;    ///< of the largest device beyond the smallest
 /// is none.
 template <typename AcceptsT>
 int64_t findBest(llvm::ArrayRef<JudgedCandidate> judged, AcceptsT accepts) {

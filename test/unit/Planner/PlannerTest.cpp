@@ -466,6 +466,64 @@ TEST(FindPlan, BoundsWhatWasNotCompiledWhole) {
   EXPECT_LT(numWhole, int64_t(report.judged.size()));
 }
 
+/// A program whose products take most of the time of a step on two devices, so
+/// that bounds are near.
+PlanRequest makeLargeRequest() {
+  PlanRequest request = makeRequest(2, 8);
+  request.program.layers = 2;
+  request.program.make = [](MLIRContext &context, const ProgramSize &size) {
+    ImportOptions options;
+    options.gpt = GptShape{2, 4096, 4, 256, 512};
+    options.sequence = 512;
+    options.batch = size.rows;
+    options.mostLayers = size.layers;
+    return importModel(context, options);
+  };
+  request.mostCompiled = 12;
+  request.pins.pipeline = 1;
+  return request;
+}
+
+int64_t countDecided(const PlanReport &report) {
+  return llvm::count_if(report.judged, [](const JudgedCandidate &judged) {
+    return judged.candidate.decidesOperators;
+  });
+}
+
+// The search ends when nothing may be better by more than simulations tell, and
+// says so.
+TEST(FindPlan, EndsWithinOnePercentOfTheBound) {
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(makeLargeRequest(), observer));
+  ASSERT_TRUE(report.plan.has_value());
+  EXPECT_GE(report.bound, 0.99 * report.figures.seconds);
+  EXPECT_LT(report.compiled, 12);
+  EXPECT_EQ(countDecided(report), 0);
+  int64_t candidates = int64_t(report.judged.size()), near = 0;
+  for (const SkippedCandidates &skipped : report.skipped) {
+    candidates += skipped.isCandidate ? skipped.count : 0;
+    if (skipped.reason ==
+        "the lower bound of the time is within 1 % of the best plan's")
+      near = skipped.count;
+    EXPECT_EQ(skipped.reason.find("not compiled"), std::string::npos);
+  }
+  EXPECT_EQ(candidates, report.candidates);
+  EXPECT_GT(near, 0);
+}
+
+// Over slow links, standard plans are near their bounds. Operators that are
+// decided one by one are not bound by these, and are better.
+TEST(FindPlan, DecidesOperatorsUnlessTheirBoundIsNear) {
+  PlanObserver observer;
+  PlanRequest request = makeLargeRequest();
+  request.cluster.levels[0].bandwidth /= 300;
+  PlanReport report = cantFail(findPlan(request, observer));
+  ASSERT_TRUE(report.plan.has_value());
+  EXPECT_LT(report.compiled, 12);
+  EXPECT_GE(countDecided(report), 1);
+  EXPECT_TRUE(report.winner.decidesOperators);
+}
+
 TEST(FindPlan, SaysWhatIsLeastIfNothingFits) {
   PlanRequest request = makeRequest(2, 2);
   request.memory = 1000;
