@@ -91,6 +91,12 @@ Error PlanReader::readPipeline(const json &root, Plan &plan) {
     if (value != "step" && value != "none")
       return error(locate("pipeline_barrier", 0), "$.pipeline_barrier",
                    "expected \"step\" or \"none\", got " + showJson(value));
+    // The planner's bounds and predictions are those of steps with a barrier.
+    if (isPart && value == "none")
+      return error(locate("pipeline_barrier", 0), "$.pipeline_barrier",
+                   "expected \"step\" in a part of a plan, got \"none\"; the "
+                   "planner knows only steps with a barrier: add the key to "
+                   "the plan that it writes");
     if (value == "none")
       plan.pipelineBarrier = PipelineBarrier::None;
   }

@@ -85,7 +85,7 @@ private:
 } // namespace
 
 BoundModel::BoundModel(const PlanRequest &request, CountModel counts)
-    : request(request), model(counts) {}
+    : request(request), device(request.cluster.getStrongest()), model(counts) {}
 
 llvm::Expected<MeshTopology &>
 BoundModel::getTopology(const DefaultMesh &mesh) {
@@ -253,13 +253,36 @@ BoundModel::estimateCollectives(const Candidate &candidate,
 /// at least, if one device computes them. The optimal choice need not repeat
 /// anything if the memory suffices. Neither does a program with a ring: where
 /// its steps are more ops than the rest of a layer, they are taken for layers.
-static double getRepeated(const Candidate &candidate,
-                          const ProgramCounts &layer) {
-  bool repeatsLayers = candidate.recompute == RecomputeMode::Layer ||
-                       candidate.recompute == RecomputeMode::Communication;
-  if (!repeatsLayers || candidate.mesh.context > 1)
+double BoundModel::getRepeated(const Candidate &candidate,
+                               const ProgramCounts &layer) const {
+  if (candidate.mesh.context > 1)
     return 0;
-  return layer.repeatedProducts;
+  if (candidate.recompute == RecomputeMode::Layer)
+    return layer.repeatedProducts;
+  // The counts know which products the standard plan exchanges, whose results
+  // stay. With other splits, the results of others may stay.
+  if (candidate.recompute == RecomputeMode::Communication &&
+      !candidate.decidesOperators && request.pins.replicated.empty() &&
+      !statesSplits())
+    return layer.repeatedProducts;
+  return 0;
+}
+
+bool BoundModel::statesSplits() const {
+  return request.stated &&
+         (!request.stated->operators.empty() || !request.stated->pins.empty() ||
+          !request.stated->splits.empty());
+}
+
+/// Returns a lower bound of the layers of a pipeline's first stage. A slow
+/// device may have only one, and stages that the user states any number.
+double BoundModel::getLeastLayers(const Candidate &candidate) const {
+  if (request.stated && request.stated->numStages > 0)
+    return 0;
+  auto layers = double(request.program.layers.value_or(1));
+  return request.cluster.groups.empty()
+             ? std::floor(layers / double(candidate.mesh.pipeline))
+             : 1;
 }
 
 llvm::Expected<CandidateBounds>
@@ -271,8 +294,6 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   auto stages = double(candidate.mesh.pipeline);
   const StepCounts &step = getCounts(candidate.microBatches);
   ProgramCounts one = ProgramCounts::add({}, step.all, 1 / stages);
-  // A bound of devices that differ is that of the best.
-  const ClusterDevice device = request.cluster.getStrongest();
   MeshAxes axes(candidate.mesh);
   double micro = double(candidate.microBatches);
   double devices = double(request.devices) / stages; // of a stage
@@ -309,8 +330,7 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   if (candidate.recompute == RecomputeMode::None) {
     double ofStage = step.all.keptForProducts;
     if (stages > 1)
-      ofStage = step.layer.keptForProducts * held *
-                std::floor(double(request.program.layers.value_or(1)) / stages);
+      ofStage = step.layer.keptForProducts * held * getLeastLayers(candidate);
     result.kept = ofStage * part / tensor / double(candidate.subBatches);
   }
 

@@ -52,6 +52,11 @@ private:
   const StepCounts &getCounts(int64_t microBatches);
   double getTraffic(const Candidate &candidate, const MeshTopology &topology,
                     const ProgramCounts &one) const;
+  double getRepeated(const Candidate &candidate,
+                     const ProgramCounts &layer) const;
+  double getLeastLayers(const Candidate &candidate) const;
+  /// Returns whether the user states axes of operators.
+  bool statesSplits() const;
   /// Of a step: sums of tensor parallelism, exchanges of keys and values, and
   /// gradients with stored variables.
   struct CollectiveSeconds {
@@ -62,6 +67,7 @@ private:
                                         const ProgramCounts &one) const;
 
   const PlanRequest &request;
+  ClusterDevice device; ///< the best in each figure if devices differ
   CountModel model;
   std::map<int64_t, StepCounts> counts; ///< by the number of micro-batches
   std::map<std::vector<int64_t>, MeshTopology> topologies;

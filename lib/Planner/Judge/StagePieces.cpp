@@ -237,27 +237,37 @@ StagePiece StageModel::get(int64_t stage, int64_t numStages,
   return piece;
 }
 
+double StageModel::getLeast(
+    llvm::function_ref<double(const StageModel &)> getFigure) const {
+  if (kinds.empty())
+    return getFigure(*this);
+  double least = std::numeric_limits<double>::infinity();
+  for (const StageModel &kind : kinds)
+    least = std::min(least, getFigure(kind));
+  return least;
+}
+
 double StageModel::getSecondsOfLayer() const {
-  if (!kinds.empty()) {
-    double least = std::numeric_limits<double>::infinity();
-    for (const StageModel &kind : kinds)
-      least = std::min(least, kind.getSecondsOfLayer());
-    return least;
-  }
-  double first = more.first.getSeconds() - few.first.getSeconds();
-  double last = more.last.getSeconds() - few.last.getSeconds();
-  return std::min(first, last) / double(more.layers - few.layers);
+  return getLeast([](const StageModel &kind) {
+    double first = kind.more.first.getSeconds() - kind.few.first.getSeconds();
+    double last = kind.more.last.getSeconds() - kind.few.last.getSeconds();
+    return std::min(first, last) / double(kind.more.layers - kind.few.layers);
+  });
 }
 
 double StageModel::getSeconds(int64_t layers) const {
-  if (!kinds.empty()) {
-    double least = std::numeric_limits<double>::infinity();
-    for (const StageModel &kind : kinds)
-      least = std::min(least, kind.getSeconds(layers));
-    return least;
-  }
-  return few.first.getSeconds() + few.last.getSeconds() +
-         double(layers - 2 * few.layers) * getSecondsOfLayer();
+  // Each stage may be on the kind that is best for it.
+  double first = getLeast(
+      [](const StageModel &kind) { return kind.few.first.getSeconds(); });
+  double last = getLeast(
+      [](const StageModel &kind) { return kind.few.last.getSeconds(); });
+  return first + last + double(layers - 2 * few.layers) * getSecondsOfLayer();
+}
+
+double StageModel::getUpdate(int64_t layers) const {
+  double ofLayer =
+      (more.update - few.update) / double(more.layers - few.layers);
+  return std::max(0.0, few.update + ofLayer * double(layers - few.layers));
 }
 
 std::vector<int64_t> StageModel::balance(const Candidate &candidate,
@@ -420,7 +430,7 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
   problem.microBatches = candidate.microBatches;
   std::vector<PlaceDevice> places = getPlaces(topology);
   std::vector<StagePiece> pieces;
-  int64_t mostLayers = 0;
+  std::vector<int64_t> layersOf(places.size());
   for (auto [stage, layers] : llvm::enumerate(counts)) {
     int64_t place =
         getDeviceOfStage(mesh.schedule, mesh.pipeline, int64_t(stage));
@@ -429,23 +439,19 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
             .get(int64_t(stage), int64_t(counts.size()), layers));
     // Compiled pipelines are ordered by their times, too.
     problem.times.push_back({piece.forward, piece.backward, piece.weights});
-    mostLayers = std::max(mostLayers, layers);
+    layersOf[place] += layers;
   }
   llvm::Expected<StageSchedule> schedule = makeSchedule(problem);
   if (!schedule)
     return schedule.takeError();
   double send = getTransfer(topology, int64_t(few.first.sent), 1);
   double giveBack = getTransfer(topology, int64_t(few.last.returned), -1);
-  double ofLayer =
-      (more.update - few.update) / double(more.layers - few.layers);
-  double layersOfDevice =
-      double(mostLayers) * double(counts.size()) / double(mesh.pipeline);
+  double update = 0;
+  for (auto [place, layers] : llvm::zip(places, layersOf))
+    update = std::max(update, of(place.group).getUpdate(layers));
   PlanFigures figures;
   figures.seconds =
-      play(*schedule, pieces, send, giveBack) +
-      scales.update *
-          std::max(0.0, few.update +
-                            ofLayer * (layersOfDevice - double(few.layers)));
+      play(*schedule, pieces, send, giveBack) + scales.update * update;
   auto micro = double(candidate.microBatches);
   for (int64_t device = 0; device < mesh.pipeline; ++device) {
     StagePiece sum;

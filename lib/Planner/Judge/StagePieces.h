@@ -92,6 +92,11 @@ public:
 
 private:
   StagePiece get(int64_t stage, int64_t numStages, int64_t layers) const;
+  /// Returns the least of a figure over the kinds of device.
+  double
+  getLeast(llvm::function_ref<double(const StageModel &)> getFigure) const;
+  /// Returns the seconds of the update of a device with so many layers.
+  double getUpdate(int64_t layers) const;
   /// Returns the model of the devices of a group; of -1, the weakest.
   const StageModel &of(int64_t group) const {
     return group < 0 || kinds.empty() ? *this : kinds[group];

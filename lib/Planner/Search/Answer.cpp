@@ -7,9 +7,6 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The most candidates that are compiled with all layers and fit.
-static constexpr int64_t kMostWhole = 3;
-
 static const char *getName(OptimizerKind optimizer) {
   switch (optimizer) {
   case OptimizerKind::AdamW:
@@ -48,9 +45,9 @@ void PlanSearch::recordPrediction(Plan &plan) const {
 }
 
 /// Compiles the best candidate with all layers. If that takes more time or
-/// memory than few layers promised, the next one may be better.
-llvm::Error PlanSearch::judgeWinner() {
-  int64_t numWhole = 0; // of those that fit
+/// memory than few layers promised, the next one may be better. Adds those that
+/// fit to `numWhole`.
+llvm::Error PlanSearch::judgeWinner(int64_t &numWhole) {
   for (;;) {
     bool isEnough = numWhole >= kMostWhole;
     best = findBest(report.judged, [&](size_t i) {
@@ -117,8 +114,10 @@ llvm::Error PlanSearch::explainInfeasible() {
 }
 
 void PlanSearch::summarize() {
-  int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, untried = 0;
+  int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, untried = 0,
+          near = 0;
   const JudgedCandidate *winner = getBest();
+  bool isEnough = isGoodEnough();
   for (const SearchEntry &entry : entries) {
     if (entry.isJudged)
       continue;
@@ -126,6 +125,8 @@ void PlanSearch::summarize() {
       ++tooLarge;
     else if (winner && entry.bounds.seconds >= winner->figures.seconds)
       ++tooSlow;
+    else if (isEnough)
+      ++near;
     else if (getMemory(entry) > double(memory))
       ++unlikely;
     else if (winner && !mayBeat(entry, winner->figures.seconds))
@@ -141,6 +142,7 @@ void PlanSearch::summarize() {
       "memory",
       tooLarge);
   add("the lower bound of the time is not below the best plan's", tooSlow);
+  add("the lower bound of the time is within 1 % of the best plan's", near);
   add("the estimated memory exceeds the limit", unlikely);
   add("the estimated time exceeds the best plan's by more than its error",
       slower);

@@ -20,7 +20,7 @@ static constexpr int64_t kMostJudged = 4;
 static constexpr uint64_t kShareOfLowerLimit = 4;
 /// The most meshes whose operators are decided one by one, and how much
 /// longer than the best one they may take.
-static constexpr int kMostDecided = 2;
+static constexpr size_t kMostDecided = 2;
 static constexpr double kWorthDeciding = 1.15;
 /// The gap between the best plan and the bound at which the search ends:
 /// simulations do not tell plans apart that are nearer.
@@ -204,11 +204,14 @@ std::vector<SearchEntry *> PlanSearch::chooseRound() {
 }
 
 /// Decides the operators of the best meshes one by one, which the standard plan
-/// splits alike.
+/// splits alike. Judges those that may be better by more than simulations tell.
 void PlanSearch::decideOperatorsOfBest() {
   std::vector<SearchEntry> decided;
   std::set<MeshSizes> seen;
-  for (int i = 0; i < kMostDecided; ++i) {
+  for (const SearchEntry &entry : entries)
+    if (entry.candidate.decidesOperators)
+      seen.insert(getSizes(entry.candidate));
+  while (seen.size() < kMostDecided) {
     int64_t next = findBest(report.judged, [&](size_t index) {
       const Candidate &candidate = report.judged[index].candidate;
       return !seen.count(getSizes(candidate)) && !candidate.decidesOperators &&
@@ -222,16 +225,20 @@ void PlanSearch::decideOperatorsOfBest() {
     entry.candidate = report.judged[next].candidate;
     seen.insert(getSizes(entry.candidate));
     entry.candidate.decidesOperators = true;
+    entry.index = entries.size() + decided.size() - 1;
     llvm::Expected<CandidateBounds> rated = bounds->rate(entry.candidate);
     if (rated)
       entry.bounds.seconds = rated->seconds;
     else
       llvm::consumeError(rated.takeError());
   }
+  report.candidates += int64_t(decided.size());
+  llvm::append_range(entries, std::move(decided));
   std::vector<SearchEntry *> round;
-  for (SearchEntry &entry : decided)
-    round.push_back(&entry);
-  report.candidates += int64_t(round.size());
+  for (SearchEntry &entry : entries)
+    if (entry.candidate.decidesOperators && !entry.isJudged &&
+        entry.bounds.seconds < getEnough())
+      round.push_back(&entry);
   if (!round.empty())
     judgeRound(round);
 }
@@ -315,11 +322,17 @@ double PlanSearch::getBound() const {
   return bound;
 }
 
+/// Returns the seconds below which a plan is better than the best one by more
+/// than simulations tell.
+double PlanSearch::getEnough() const {
+  return best < 0 ? std::numeric_limits<double>::infinity()
+                  : getBest()->figures.seconds * (1 - kEnough);
+}
+
 /// Returns whether nothing that was left untried can be better by more than
 /// simulations tell.
 bool PlanSearch::isGoodEnough() const {
-  const JudgedCandidate *incumbent = getBest();
-  return incumbent && getBound() >= incumbent->figures.seconds * (1 - kEnough);
+  return best >= 0 && getBound() >= getEnough();
 }
 
 //===----------------------------------------------------------------------===//
@@ -342,34 +355,44 @@ void PlanSearch::lowerMemory(int64_t bytes) {
   });
 }
 
-/// Judges what may be best, and makes the answer for the current memory.
-llvm::Error PlanSearch::answer(bool isFirst) {
-  while (!(report.isInterrupted = observer.isInterrupted())) {
-    if (isGoodEnough())
-      break;
+/// Judges what may be best, until nothing is left that may be better by more
+/// than simulations tell.
+void PlanSearch::judgeRounds() {
+  while (!observer.isInterrupted() && !isGoodEnough()) {
     std::vector<SearchEntry *> round = chooseRound();
     if (round.empty())
-      break;
+      return;
     judgeRound(round);
   }
+}
+
+/// Judges what may be best, and makes the answer for the current memory.
+llvm::Error PlanSearch::answer(bool isFirst) {
   // Operators that are decided one by one may use an axis for anything. A
   // pinned mesh has the axes of a standard plan.
   const PlanPins &pins = request.pins;
   bool isMeshPinned = pins.data || pins.tensor || pins.context ||
                       pins.sequence || pins.zeroLevel;
-  if (isFirst && !report.isInterrupted && getBest() && !isGoodEnough() &&
-      !isMeshPinned)
-    decideOperatorsOfBest();
-  // Candidates whose state alone is too large are compiled only to say how much
-  // is missing.
-  if (report.judged.empty() && !entries.empty()) {
-    SearchEntry *least = &*llvm::min_element(
-        entries, [&](auto &a, auto &b) { return getMemory(a) < getMemory(b); });
-    judgeRound({least});
-  }
-  if (llvm::Error problem = judgeWinner())
-    return problem;
-  report.isInterrupted |= observer.isInterrupted();
+  int64_t numWhole = 0;
+  do {
+    judgeRounds();
+    if (isFirst && !observer.isInterrupted() && getBest() && !isMeshPinned)
+      decideOperatorsOfBest();
+    // Candidates whose state alone is too large are compiled only to say how
+    // much is missing.
+    if (report.judged.empty() && !entries.empty()) {
+      SearchEntry *least = &*llvm::min_element(entries, [&](auto &a, auto &b) {
+        return getMemory(a) < getMemory(b);
+      });
+      judgeRound({least});
+    }
+    if (llvm::Error problem = judgeWinner(numWhole))
+      return problem;
+    // With all layers, the winner may take longer than with few, so that others
+    // may be better again.
+  } while (numWhole < kMostWhole && !observer.isInterrupted() &&
+           !isGoodEnough() && !chooseRound().empty());
+  report.isInterrupted = observer.isInterrupted();
   if (!report.plan)
     if (llvm::Error problem = explainInfeasible())
       return problem;

@@ -16,6 +16,9 @@
 
 namespace heddle {
 
+/// The most candidates that one answer compiles with all layers and that fit.
+constexpr int64_t kMostWhole = 3;
+
 /// A candidate of the search space, and what is known of it.
 struct SearchEntry {
   Candidate candidate;
@@ -31,6 +34,8 @@ public:
   PlanSearch(const PlanRequest &request, PlanObserver &observer)
       : request(request), observer(observer), judges(request),
         times(request.program.rows), arenas(request.program.rows),
+        extraMemory(request.cluster.getStrongest().memory -
+                    request.cluster.device.memory),
         memory(request.memory), mostCompiled(request.mostCompiled) {}
 
   /// Makes the answers for the request's memory and for the lower limits that
@@ -45,13 +50,15 @@ private:
   void lowerMemory(int64_t bytes);
   llvm::Error answer(bool isFirst);
   std::vector<SearchEntry *> chooseRound();
+  void judgeRounds();
   void judgeRound(llvm::ArrayRef<SearchEntry *> round);
   void improveBounds(llvm::StringRef stages);
   void decideOperatorsOfBest();
-  llvm::Error judgeWinner();
+  llvm::Error judgeWinner(int64_t &numWhole);
   llvm::Error explainInfeasible();
   void recordPrediction(Plan &plan) const;
   double getBound() const;
+  double getEnough() const;
   bool isGoodEnough() const;
   void summarize();
 
@@ -64,10 +71,8 @@ private:
   /// Returns whether the candidate may fit, by its bounds.
   bool hasRoom(const SearchEntry &entry) const {
     // If devices differ, the limit is that of the smallest.
-    const Cluster &cluster = request.cluster;
-    int64_t most =
-        memory + cluster.getStrongest().memory - cluster.device.memory;
-    return entry.bounds.state + entry.bounds.kept <= double(most);
+    return entry.bounds.state + entry.bounds.kept <=
+           double(memory + extraMemory);
   }
   /// Returns the seconds that it is expected to take.
   double getSeconds(const SearchEntry &entry) const {
@@ -93,6 +98,7 @@ private:
   std::vector<SearchEntry> entries;
   Corrections times, arenas;  ///< judgements over estimates
   llvm::StringSet<> improved; ///< names of stages
+  int64_t extraMemory = 0;    ///< of the largest device beyond the smallest
   /// The limits of the current answer, which lowerMemory() changes.
   int64_t memory = 0, mostCompiled = 0;
   PlanReport report;

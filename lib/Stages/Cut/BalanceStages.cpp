@@ -56,6 +56,20 @@ FunctionStages::findTimes(ArrayRef<Op> list) const {
   return times;
 }
 
+/// Returns the element type of the op with most FLOPs.
+static Type getProductType(ArrayRef<Operation *> list) {
+  Type type = Float32Type::get(list.front()->getContext());
+  int64_t most = 0;
+  for (Operation *op : list)
+    if (auto working = dyn_cast<WorkOpInterface>(op))
+      if (int64_t flops = working.getWork().flops;
+          flops > most && op->getNumOperands() > 0) {
+        most = flops;
+        type = getElementTypeOrSelf(op->getOperand(0).getType());
+      }
+  return type;
+}
+
 /// Pins every forward op such that all stages have about the same work.
 LogicalResult FunctionStages::balanceForward() {
   SmallVector<Op> list;
@@ -86,7 +100,8 @@ LogicalResult FunctionStages::balanceForward() {
   SmallVector<double> crossing;
   for (double each : bytes)
     crossing.push_back(pipeline.costs->getTransferSeconds(int64_t(each)));
-  std::vector<double> ofPlaces = pipeline.costs->getFactors();
+  std::vector<double> ofPlaces =
+      pipeline.costs->getFactors(getProductType(list));
   SmallVector<double> factors;
   for (int64_t stage = 0; stage < pipeline.stages; ++stage)
     factors.push_back(ofPlaces[pipeline.getDevice(stage)]);

@@ -47,20 +47,19 @@ double StageCosts::getSeconds(Operation *op) {
       work, getNearProductRate(getElementTypeOrSelf(type), device), device);
 }
 
-std::vector<double> StageCosts::getFactors() const {
+std::vector<double> StageCosts::getFactors(Type elementType) const {
   const MeshTopology &topology = sequences.getTopology();
   const Cluster &cluster = topology.getCluster();
   std::vector<double> factors(topology.getAxisSizes()[axis], 1);
   if (cluster.groups.empty())
     return factors;
-  Type type = Float32Type::get(mesh.mesh.getContext());
   for (auto [place, factor] : llvm::enumerate(factors)) {
     std::vector<int64_t> devices;
     for (int64_t device = 0; device < topology.getNumDevices(); ++device)
       if (topology.getCoordinate(device, axis) == int64_t(place))
         devices.push_back(device);
-    factor = getNearProductRate(type, cluster.device) /
-             getNearProductRate(type, cluster.getDeviceOf(devices));
+    factor = getNearProductRate(elementType, cluster.device) /
+             getNearProductRate(elementType, cluster.getDeviceOf(devices));
   }
   return factors;
 }

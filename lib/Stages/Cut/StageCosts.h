@@ -20,9 +20,10 @@ public:
   /// the pipeline's axis.
   double getTransferSeconds(int64_t bytes) const;
 
-  /// Returns, by place along the pipeline's axis, the time of products on its
-  /// devices as a part of that on the cluster's weakest one. 1: all are equal.
-  std::vector<double> getFactors() const;
+  /// Returns, by place along the pipeline's axis, the time of products of the
+  /// type on its devices as a part of that on the cluster's weakest one. 1: all
+  /// are equal.
+  std::vector<double> getFactors(mlir::Type elementType) const;
 
   /// Returns the seconds of a reshard.
   double getReshardSeconds(mlir::RankedTensorType type, ShardingAttr from,

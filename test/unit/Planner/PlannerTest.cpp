@@ -181,6 +181,52 @@ TEST(Bounds, AddOnlyWhatEveryRecomputationRepeats) {
   }
 }
 
+// The products whose sums stay are known of standard plans alone.
+TEST(Bounds, RepeatNothingIfOperatorsAreSplitOtherwise) {
+  PlanRequest request = makeRequest(4, 8);
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  auto rate = [&](RecomputeMode mode, bool decides) {
+    Candidate candidate;
+    candidate.mesh.tensor = {4};
+    candidate.overlap = Overlap::None;
+    candidate.recompute = mode;
+    candidate.decidesOperators = decides;
+    return cantFail(model.rate(candidate)).seconds;
+  };
+  auto adds = [&](RecomputeMode mode, bool decides = false) {
+    return rate(mode, decides) > rate(RecomputeMode::None, decides);
+  };
+  EXPECT_TRUE(adds(RecomputeMode::Communication));
+  EXPECT_FALSE(adds(RecomputeMode::Communication, /*decides=*/true));
+  request.stated.emplace();
+  EXPECT_TRUE(adds(RecomputeMode::Communication));
+  request.stated->operators.push_back({"h.*.mlp.c_fc", {}, {}});
+  EXPECT_FALSE(adds(RecomputeMode::Communication));
+  EXPECT_TRUE(adds(RecomputeMode::Layer));
+}
+
+// The first stage may have one layer if its device is slow, and none if the
+// user states stages.
+TEST(Bounds, KeepWhatTheSmallestFirstStageDoes) {
+  PlanRequest request = makeRequest(4, 8);
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  Candidate candidate;
+  candidate.mesh.pipeline = 2;
+  candidate.mesh.data = {2};
+  candidate.microBatches = 4;
+  auto getKept = [&] { return cantFail(model.rate(candidate)).kept; };
+  double kept = getKept(); // of two of four layers
+  EXPECT_GT(kept, 0);
+  request.cluster.groups = {{request.cluster.device, 4},
+                            {request.cluster.device, 4}};
+  EXPECT_DOUBLE_EQ(getKept(), kept / 2);
+  request.stated.emplace();
+  request.stated->numStages = 2;
+  EXPECT_EQ(getKept(), 0);
+}
+
 /// A GPT of many layers, whose head takes as much as a layer or two.
 PlanRequest makeDeepRequest(int64_t layers) {
   PlanRequest request = makeRequest(8, 32);
@@ -254,6 +300,25 @@ TEST(Pipelines, AreBoundedByTheFasterLayers) {
   EXPECT_DOUBLE_EQ(StageModel(few, more).getSecondsOfLayer(), 1);
 }
 
+// The first stage may be on the kind that is best for it, and the last one,
+// too.
+TEST(Pipelines, AreBoundedByTheBestKindOfEachStage) {
+  auto makeModel = [](double first, double last, double layer) {
+    CompiledStages few, more;
+    few.layers = 1;
+    more.layers = 2;
+    few.first.forward = first;
+    more.first.forward = first + layer;
+    few.last.forward = last;
+    more.last.forward = last + layer;
+    return StageModel(few, more);
+  };
+  StageModel model = makeModel(5, 9, 3);
+  model.addKind(makeModel(2, 9, 2));
+  model.addKind(makeModel(5, 4, 3));
+  EXPECT_DOUBLE_EQ(model.getSeconds(6), 2 + 4 + 4 * 2);
+}
+
 // Stages on devices that are twice as fast have twice as many layers.
 TEST(Pipelines, AreBalancedOverKindsOfDevice) {
   Cluster cluster{"two kinds", {}, {{"links", 4, 0, 1e12, 1}}};
@@ -267,6 +332,8 @@ TEST(Pipelines, AreBalancedOverKindsOfDevice) {
     more.layers = 2;
     few.first.forward = few.last.forward = seconds;
     more.first.forward = more.last.forward = 2 * seconds;
+    few.update = seconds;
+    more.update = 2 * seconds;
     few.first.parameters = few.last.parameters = 10;
     more.first.parameters = more.last.parameters = 20;
     return StageModel(few, more);
@@ -290,6 +357,10 @@ TEST(Pipelines, AreBalancedOverKindsOfDevice) {
   EXPECT_EQ(figures.memory.parameters, 40);
   EXPECT_EQ(figures.extraMemory, 0);
   EXPECT_TRUE(figures.mixed.empty());
+  // The fast device updates 8 layers in the time of 4 on the slow one.
+  PlanFigures passes = llvm::cantFail(
+      model.predict(candidate, layers, topology, {/*update=*/0, 1}));
+  EXPECT_DOUBLE_EQ(figures.seconds - passes.seconds, 8);
   // Stages of both kinds take the time of the slow one.
   candidate.mesh.data = {4};
   candidate.mesh.pipeline = 1;
@@ -393,6 +464,64 @@ TEST(FindPlan, BoundsWhatWasNotCompiledWhole) {
   }
   EXPECT_GE(numWhole, 1);
   EXPECT_LT(numWhole, int64_t(report.judged.size()));
+}
+
+/// A program whose products take most of the time of a step on two devices, so
+/// that bounds are near.
+PlanRequest makeLargeRequest() {
+  PlanRequest request = makeRequest(2, 8);
+  request.program.layers = 2;
+  request.program.make = [](MLIRContext &context, const ProgramSize &size) {
+    ImportOptions options;
+    options.gpt = GptShape{2, 4096, 4, 256, 512};
+    options.sequence = 512;
+    options.batch = size.rows;
+    options.mostLayers = size.layers;
+    return importModel(context, options);
+  };
+  request.mostCompiled = 12;
+  request.pins.pipeline = 1;
+  return request;
+}
+
+int64_t countDecided(const PlanReport &report) {
+  return llvm::count_if(report.judged, [](const JudgedCandidate &judged) {
+    return judged.candidate.decidesOperators;
+  });
+}
+
+// The search ends when nothing may be better by more than simulations tell, and
+// says so.
+TEST(FindPlan, EndsWithinOnePercentOfTheBound) {
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(makeLargeRequest(), observer));
+  ASSERT_TRUE(report.plan.has_value());
+  EXPECT_GE(report.bound, 0.99 * report.figures.seconds);
+  EXPECT_LT(report.compiled, 12);
+  EXPECT_EQ(countDecided(report), 0);
+  int64_t candidates = int64_t(report.judged.size()), near = 0;
+  for (const SkippedCandidates &skipped : report.skipped) {
+    candidates += skipped.isCandidate ? skipped.count : 0;
+    if (skipped.reason ==
+        "the lower bound of the time is within 1 % of the best plan's")
+      near = skipped.count;
+    EXPECT_EQ(skipped.reason.find("not compiled"), std::string::npos);
+  }
+  EXPECT_EQ(candidates, report.candidates);
+  EXPECT_GT(near, 0);
+}
+
+// Over slow links, standard plans are near their bounds. Operators that are
+// decided one by one are not bound by these, and are better.
+TEST(FindPlan, DecidesOperatorsUnlessTheirBoundIsNear) {
+  PlanObserver observer;
+  PlanRequest request = makeLargeRequest();
+  request.cluster.levels[0].bandwidth /= 300;
+  PlanReport report = cantFail(findPlan(request, observer));
+  ASSERT_TRUE(report.plan.has_value());
+  EXPECT_LT(report.compiled, 12);
+  EXPECT_GE(countDecided(report), 1);
+  EXPECT_TRUE(report.winner.decidesOperators);
 }
 
 TEST(FindPlan, SaysWhatIsLeastIfNothingFits) {
