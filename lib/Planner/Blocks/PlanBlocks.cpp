@@ -150,6 +150,13 @@ llvm::Expected<BlocksAnswer> heddle::planBlocks(ModuleOp module,
         solver::solve(*problem, options);
     if (!solution)
       return solution.takeError();
+    if (!solution->best && solution->why != solver::StopReason::Infeasible)
+      return llvm::createStringError(
+          profile.source +
+          ": the choice of strategies has too many combinations: none that "
+          "fits was found within " +
+          std::to_string(kSolverWork) +
+          " steps of the solver; expected fewer strategies, or more memory");
     if (solution->best) {
       answer.fits = true;
       chosen = *solution->best;
