@@ -68,14 +68,17 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
       ->expected(1)
       ->take_all()
       ->group(group);
-  app.add_option("--plan", flags.stated,
-                 "A part of a plan (JSON) to complete: what it states stays")
-      ->check(notEmpty("a plan's file"))
-      ->group(group);
+  CLI::Option *stated =
+      app.add_option(
+             "--plan", flags.stated,
+             "A part of a plan (JSON) to complete: what it states stays")
+          ->check(notEmpty("a plan's file"))
+          ->group(group);
   app.add_option("--profile", flags.profile,
                  "A profile of blocks (JSON): decide nothing but their "
                  "strategies, by what was measured of them")
       ->check(notEmpty("a profile's file"))
+      ->excludes(stated)
       ->group(group);
   app.add_option("--work", flags.mostCompiled,
                  "The most candidates that are compiled")

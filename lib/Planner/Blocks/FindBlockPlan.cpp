@@ -29,6 +29,11 @@ static llvm::Expected<Candidate> makeCandidate(const PlanRequest &request) {
           "expected %s=%lld, the mesh of the blocks in '%s', got a pin of %lld",
           axis, static_cast<long long>(sizes.second), profile.source.c_str(),
           static_cast<long long>(*sizes.first));
+  if (request.stated)
+    return llvm::createStringError(
+        "expected no part of a plan beside the blocks in '%s', which decide "
+        "what it may state",
+        profile.source.c_str());
   int64_t devices = profile.mesh.getNumDevices();
   if (devices != request.devices)
     return llvm::createStringError(
@@ -101,17 +106,6 @@ llvm::Expected<PlanReport> heddle::findBlockPlan(const PlanRequest &request) {
       return llvm::createStringError(request.blocks->source + ": " +
                                      problem.path + ": " + problem.message);
   report.bound = answer->bound;
-  PlanPrediction &prediction = plan->prediction.emplace();
-  prediction.cluster = request.cluster.name;
-  prediction.rows = request.program.rows;
-  prediction.microBatches = candidate->microBatches;
-  prediction.bf16 = request.training.bf16;
-  prediction.seconds = answer->seconds;
-  prediction.bound = answer->bound;
-  prediction.gap =
-      answer->seconds > 0 ? 1 - answer->bound / answer->seconds : 0;
-  prediction.arena = answer->bytes;
-  prediction.limit = request.memory;
   report.plan = std::move(*plan);
   return report;
 }
