@@ -90,7 +90,7 @@ static void printReport(const PlanReport &report, const PlanRequest &request,
       llvm::outs() << "devices that do the same are of several kinds (" << kinds
                    << "): they take the time of the weakest\n";
   } else {
-    auto [limit, least] = showBytes(request.memory, figures.memory.total());
+    auto [limit, least] = showBytes(request.memory, figures.getNeededMemory());
     llvm::outs() << (report.isInterrupted
                          ? "nothing that fits into " + limit +
                                " was found yet; the least is " + least

@@ -55,11 +55,11 @@ llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
           judged = int64_t(report.judged.size());
           compiled = report.compiled;
           front.isInterrupted |= report.isInterrupted;
-          int64_t bytes = report.figures.memory.total();
+          int64_t needed = report.figures.getNeededMemory();
           if (!report.plan) {
             if (numLimits == 0)
               why = "nothing fits; the least found is " +
-                    std::to_string(bytes) + " bytes, with " +
+                    std::to_string(needed) + " bytes, with " +
                     report.winner.getName();
             return std::nullopt;
           }

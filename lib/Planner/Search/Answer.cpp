@@ -104,8 +104,9 @@ llvm::Error PlanSearch::judgeWinner() {
 llvm::Error PlanSearch::explainInfeasible() {
   const JudgedCandidate *least = nullptr;
   for (const JudgedCandidate &judged : report.judged)
-    if (judged.error.empty() && (!least || judged.figures.memory.total() <
-                                               least->figures.memory.total()))
+    if (judged.error.empty() &&
+        (!least ||
+         judged.figures.getNeededMemory() < least->figures.getNeededMemory()))
       least = &judged;
   if (!least) {
     for (const JudgedCandidate &judged : report.judged)
