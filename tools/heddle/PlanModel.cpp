@@ -459,7 +459,7 @@ int tools::planAutomatically(CompileFlags &flags) {
     reportError("--plan auto: nothing fits into " +
                 std::to_string(search->request.memory) +
                 " bytes a device; the least found is " +
-                std::to_string(report.figures.memory.total()) +
+                std::to_string(report.figures.getNeededMemory()) +
                 " bytes, with " + report.winner.getName());
     return exitFailure;
   }
