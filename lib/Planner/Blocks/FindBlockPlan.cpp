@@ -44,16 +44,28 @@ static llvm::Expected<Candidate> makeCandidate(const PlanRequest &request) {
   candidate.mesh = profile.mesh;
   candidate.mesh.sequence = pins.sequence.value_or(false);
   candidate.zeroLevel = pins.zeroLevel.value_or(0);
-  candidate.microBatches = pins.microBatches.value_or(1);
+  const ProgramToPlan &program = request.program;
+  // A file has the rows of its micro-batches.
+  candidate.microBatches = pins.microBatches.value_or(
+      program.microBatchRows ? program.rows / *program.microBatchRows : 1);
   candidate.subBatches = pins.subBatches.value_or(1);
   candidate.recompute = pins.recompute.value_or(RecomputeMode::None);
   candidate.overlap = pins.overlap.value_or(Overlap::None);
-  if (request.program.rows % candidate.microBatches != 0)
+  if (program.microBatchRows &&
+      program.rows != candidate.microBatches * *program.microBatchRows)
+    return llvm::createStringError(
+        "expected a step of %lld rows, those of %lld micro-batches of the "
+        "program, got %lld",
+        static_cast<long long>(candidate.microBatches *
+                               *program.microBatchRows),
+        static_cast<long long>(candidate.microBatches),
+        static_cast<long long>(program.rows));
+  if (program.rows % candidate.microBatches != 0)
     return llvm::createStringError(
         "expected the rows of a step to be a multiple of %lld micro-batches, "
         "got %lld",
         static_cast<long long>(candidate.microBatches),
-        static_cast<long long>(request.program.rows));
+        static_cast<long long>(program.rows));
   return candidate;
 }
 
