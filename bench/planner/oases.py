@@ -130,15 +130,16 @@ def blocks_of(choices, layers, is_oases):
     change = Choice.oases_change_to if is_oases else Choice.change_to
     nodes = 2 * layers
     blocks = []
+    glob = lambda node: f"h.{node // 2}.{'mlp' if node % 2 else 'attn'}"
     for node in range(nodes):
-        layer, half = node // 2, "mlp" if node % 2 else "attn"
-        block = {"glob": f"h.{layer}.{half}", "strategies": [
+        layer = node // 2
+        block = {"glob": glob(node), "strategies": [
             {"name": str(c.degree), "seconds": time(c, node, nodes) / 1e3,
              "bytes": c.bytes(node, nodes), "operators": c.operators(layer, node)}
             for c in choices]}
         if node + 1 < nodes:
-            block["next"] = [[change(a, b, node) / 1e3 for b in choices]
-                             for a in choices]
+            block["next"] = {glob(node + 1): [
+                [change(a, b, node) / 1e3 for b in choices] for a in choices]}
         blocks.append(block)
     return {"version": 1, "mesh": "dp=1,tp=" + "x".join(["2"] * AXES),
             "blocks": blocks}

@@ -2,6 +2,7 @@
 
 #include "PlanResolver.h"
 #include "heddle/Support/Bytes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -51,12 +52,12 @@ static bool usesBf16(ModuleOp module) {
 }
 
 /// Returns the optimizers that the variables of a training step may be of.
-static StringRef getOptimizers(ModuleOp module) {
+static std::vector<StringRef> getOptimizers(ModuleOp module) {
   for (VariableOp variable : module.getOps<VariableOp>())
     if (StateAttr state = variable.getStateAttr())
       if (state.getKind() == StateKind::AdamWMean)
-        return "adamw or adam";
-  return "sgd";
+        return {"adamw", "adam"};
+  return {"sgd"};
 }
 
 void PlanResolver::checkPrediction() {
@@ -93,10 +94,11 @@ void PlanResolver::checkPrediction() {
     warnOf("sequence",
            "rows of " + Twine(prediction.sequence) + " positions (--seq)",
            Twine(*sequence));
-  if (StringRef optimizers = getOptimizers(module);
+  if (std::vector<StringRef> optimizers = getOptimizers(module);
       !prediction.optimizer.empty() &&
-      !optimizers.contains(prediction.optimizer))
-    warnOf("optimizer", "--optimizer " + prediction.optimizer, optimizers);
+      !llvm::is_contained(optimizers, prediction.optimizer))
+    warnOf("optimizer", "--optimizer " + prediction.optimizer,
+           llvm::join(optimizers, " or "));
   if (!setting.cluster)
     return;
   if (prediction.cluster != setting.cluster->name)

@@ -1,6 +1,7 @@
 //===- Plan.cpp - heddle plan ---------------------------------------------===//
 
 #include "../common/Run.h"
+#include "CheckOutput.h"
 #include "Commands.h"
 #include "PlanFront.h"
 #include "UsePlan.h"
@@ -13,11 +14,9 @@
 #include "llvm/Support/JSON.h"
 
 #include <map>
-#include <unistd.h>
 
 using namespace heddle;
 using namespace heddle::tools;
-namespace fs = std::filesystem;
 namespace json = llvm::json;
 
 namespace {
@@ -90,7 +89,7 @@ static void printReport(const PlanReport &report, const PlanRequest &request,
       llvm::outs() << "devices that do the same are of several kinds (" << kinds
                    << "): they take the time of the weakest\n";
   } else {
-    auto [limit, least] = showBytes(request.memory, figures.memory.total());
+    auto [limit, least] = showBytes(request.memory, figures.getNeededMemory());
     llvm::outs() << (report.isInterrupted
                          ? "nothing that fits into " + limit +
                                " was found yet; the least is " + least
@@ -200,28 +199,12 @@ static void writeReport(const PlanReport &report, const PlanRequest &request,
   llvm::outs() << "\n";
 }
 
-/// Returns an error text if no file can be written at `path`, or an empty text.
-static std::string checkOutput(const std::string &path) {
-  fs::path folder = fs::path(path).parent_path();
-  std::error_code failure;
-  if (fs::is_directory(path, failure))
-    return "-o: expected a file to write, got the folder '" + path + "'";
-  if (folder.empty())
-    folder = ".";
-  if (!fs::is_directory(folder, failure))
-    return "-o " + path + ": no such folder '" + folder.string() + "'";
-  if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    return "-o " + path + ": cannot write to the folder '" + folder.string() +
-           "'";
-  return "";
-}
-
 static int runPlan(Flags &flags) {
   if (flags.front.isAsked)
     return runPlanFront(flags.compile, flags.planner, flags.front, flags.output,
                         flags.json);
   if (!flags.output.empty())
-    if (std::string problem = checkOutput(flags.output); !problem.empty())
+    if (std::string problem = checkOutput("-o", flags.output); !problem.empty())
       return reportError(problem);
   std::optional<PlanSearch> search = planModel(flags.compile, flags.planner);
   if (!search)

@@ -2,6 +2,8 @@
 
 #include "PlanFront.h"
 
+#include "CheckOutput.h"
+
 #include "../common/Run.h"
 
 #include "heddle/Report/Report.h"
@@ -86,16 +88,30 @@ static runtime::Status writePlans(const PlanFront &front,
   return runtime::Status::success();
 }
 
+/// Makes the folder of the plans. Returns an error text if that is not possible
+/// or it has plans of another front, or an empty text.
+static std::string makeFolder(const std::string &path) {
+  std::error_code failure;
+  fs::create_directories(path, failure);
+  if (failure)
+    return "-o: cannot make the folder '" + path +
+           "' of the plans: " + failure.message();
+  if (fs::exists(fs::path(path) / "1.json", failure))
+    return "-o: expected a folder without plans, but '" + path +
+           "' has a 1.json, perhaps of another front; remove its plans";
+  return "";
+}
+
 int tools::runPlanFront(CompileFlags &flags, const PlannerFlags &planner,
                         const FrontFlags &front, const std::string &output,
                         bool asJson) {
-  if (!output.empty()) {
-    std::error_code failure;
-    fs::create_directories(output, failure);
-    if (failure)
-      return reportError("-o: cannot make the folder '" + output +
-                         "' of the plans: " + failure.message());
-  }
+  if (!front.page.empty())
+    if (std::string problem = checkOutput("--html", front.page);
+        !problem.empty())
+      return reportError(problem);
+  if (!output.empty())
+    if (std::string problem = makeFolder(output); !problem.empty())
+      return reportError(problem);
   std::optional<FrontSearch> search = planFront(flags, planner);
   if (!search)
     return exitFailure;

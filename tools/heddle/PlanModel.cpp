@@ -68,14 +68,17 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
       ->expected(1)
       ->take_all()
       ->group(group);
-  app.add_option("--plan", flags.stated,
-                 "A part of a plan (JSON) to complete: what it states stays")
-      ->check(notEmpty("a plan's file"))
-      ->group(group);
+  CLI::Option *stated =
+      app.add_option(
+             "--plan", flags.stated,
+             "A part of a plan (JSON) to complete: what it states stays")
+          ->check(notEmpty("a plan's file"))
+          ->group(group);
   app.add_option("--profile", flags.profile,
                  "A profile of blocks (JSON): decide nothing but their "
                  "strategies, by what was measured of them")
       ->check(notEmpty("a profile's file"))
+      ->excludes(stated)
       ->group(group);
   app.add_option("--work", flags.mostCompiled,
                  "The most candidates that are compiled")
@@ -309,9 +312,11 @@ static bool useStated(const CompileFlags &flags, const std::string &path,
   return true;
 }
 
-/// Returns the cluster in which each device has at most `bytes`.
+/// Plans with `bytes` of memory of each device. If devices differ, each has at
+/// most its own; equal ones may be given more than the cluster says.
 static void limitMemory(Cluster &cluster, int64_t bytes) {
-  cluster.device.memory = bytes;
+  cluster.device.memory =
+      cluster.groups.empty() ? bytes : std::min(cluster.device.memory, bytes);
   for (ClusterGroup &group : cluster.groups)
     group.device.memory = std::min(group.device.memory, bytes);
 }
@@ -328,12 +333,10 @@ static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
   request.cluster = *cluster;
   request.devices =
       flags.devices != 0 ? flags.devices : cluster->getNumDevices();
-  request.memory = cluster->device.memory;
   // The scheduler keeps what is alive within the device's memory.
-  if (!planner.memory.empty()) {
-    request.memory = *parseBytes(planner.memory);
-    limitMemory(request.cluster, request.memory);
-  }
+  if (!planner.memory.empty())
+    limitMemory(request.cluster, *parseBytes(planner.memory));
+  request.memory = request.cluster.device.memory;
   request.training = flags.options.training;
   request.training.seed = flags.model.seed;
   if (request.training.bf16 && !cluster->device.peak.count("bf16")) {
@@ -456,7 +459,7 @@ int tools::planAutomatically(CompileFlags &flags) {
     reportError("--plan auto: nothing fits into " +
                 std::to_string(search->request.memory) +
                 " bytes a device; the least found is " +
-                std::to_string(report.figures.memory.total()) +
+                std::to_string(report.figures.getNeededMemory()) +
                 " bytes, with " + report.winner.getName());
     return exitFailure;
   }

@@ -26,14 +26,20 @@ struct BlockStrategy {
   std::vector<StorageEntry> storage;
 };
 
+/// What it takes to go from a block to one that comes after it in the program.
+struct BlockChange {
+  std::string glob; ///< that of the block after it
+  /// Row-major over the strategies of the block and of the one after it.
+  std::vector<double> seconds;
+};
+
 /// Blocks of equal cost: all whose name matches the glob. '*' matches within
 /// one part of a name, so "h.*" stands for h.0, h.1, and so on.
 struct MeasuredBlock {
   std::string glob;
   std::vector<BlockStrategy> strategies;
-  /// Row-major over the strategies of such a block and of the block after it:
-  /// the seconds that the change takes. Empty: changes take no time.
-  std::vector<double> next;
+  /// Other changes take no time.
+  std::vector<BlockChange> next;
 };
 
 struct BlockProfile {

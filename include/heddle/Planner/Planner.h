@@ -89,7 +89,8 @@ struct PlanRequest {
   /// operators and variables are in every plan.
   std::optional<Plan> stated;
   /// If there is a profile of blocks, its mesh is the only one, and nothing but
-  /// the strategies of blocks is decided, by what was measured.
+  /// the strategies of blocks is decided, by what was measured. `stated` is
+  /// empty then.
   std::optional<BlockProfile> blocks;
   /// The most candidates that are compiled. It is a limit on work and not on
   /// time, so that a request always has the same answer.

@@ -43,6 +43,15 @@ public:
     });
     if (problem.empty() && profile.blocks.empty())
       fail("$.blocks", "expected one or more blocks, got none");
+    // All blocks are known by now.
+    for (size_t i = 0; problem.empty() && i < profile.blocks.size(); ++i) {
+      MeasuredBlock &block = profile.blocks[i];
+      const Json &value = root["blocks"][i];
+      if (value.contains("next"))
+        block.next = readChanges(value["next"],
+                                 "$.blocks[" + std::to_string(i) + "].next",
+                                 block, profile.blocks);
+    }
     if (!problem.empty())
       return llvm::createStringError(source + ": " + problem);
     return profile;
@@ -74,7 +83,7 @@ private:
   }
 
   template <typename Body>
-  void each(const Json &object, const std::string &path, const char *key,
+  void each(const Json &object, const std::string &path, const std::string &key,
             Body body) {
     if (!problem.empty())
       return;
@@ -141,25 +150,57 @@ private:
     });
     if (problem.empty() && block.strategies.empty())
       fail(at + ".strategies", "expected one or more, got none");
-    if (!problem.empty() || !value.contains("next"))
-      return block;
-    if (!value["next"].is_array() ||
-        value["next"].size() != block.strategies.size())
-      fail(at + ".next", "expected a row for each of the " +
-                             std::to_string(block.strategies.size()) +
-                             " strategies, got " + showJson(value["next"]));
-    size_t columns = 0;
-    each(value, at, "next", [&](const Json &row, const std::string &at) {
-      columns = block.next.empty() ? row.size() : columns;
-      if (!row.is_array() || row.size() != columns || columns == 0)
-        return fail(at, "expected a list of as many seconds as the other rows "
-                        "have, got " +
-                            showJson(row));
-      for (size_t i = 0; i < row.size(); ++i)
-        block.next.push_back(
+    return block;
+  }
+
+  /// Reads the tables of changes from the block at `at` to others of `blocks`.
+  std::vector<BlockChange> readChanges(const Json &value, const std::string &at,
+                                       const MeasuredBlock &block,
+                                       llvm::ArrayRef<MeasuredBlock> blocks) {
+    std::vector<BlockChange> changes;
+    if (!value.is_object()) {
+      fail(at, "expected an object with tables by the glob of the block after "
+               "this one, got " +
+                   showJson(value));
+      return changes;
+    }
+    for (const auto &[glob, table] : value.items()) {
+      const auto *after =
+          llvm::find_if(blocks, [&, &glob = glob](const MeasuredBlock &other) {
+            return other.glob == glob;
+          });
+      if (after == blocks.end()) {
+        fail(at, "expected the globs of blocks, got '" + glob + "'");
+        return changes;
+      }
+      changes.push_back(
+          {glob, readTable(value, at, glob, block.strategies.size(),
+                           after->strategies.size())});
+    }
+    return changes;
+  }
+
+  std::vector<double> readTable(const Json &object, const std::string &path,
+                                const std::string &key, size_t rows,
+                                size_t columns) {
+    std::vector<double> seconds;
+    auto isList = [](const Json &value, size_t size) {
+      return value.is_array() && value.size() == size;
+    };
+    if (problem.empty() && !isList(object[key], rows))
+      fail(path + "." + key, "expected a row for each of the " +
+                                 std::to_string(rows) + " strategies, got " +
+                                 showJson(object[key]));
+    each(object, path, key, [&](const Json &row, const std::string &at) {
+      if (!isList(row, columns))
+        return fail(at, "expected seconds for each of the " +
+                            std::to_string(columns) + " strategies of '" + key +
+                            "', got " + showJson(row));
+      for (size_t i = 0; i < columns; ++i)
+        seconds.push_back(
             readSeconds(row[i], at + "[" + std::to_string(i) + "]"));
     });
-    return block;
+    return seconds;
   }
 
   BlockStrategy readStrategy(const Json &value, const std::string &at) {
@@ -178,7 +219,14 @@ private:
         plan[key] = value[key];
     llvm::Expected<Plan> parsed = parsePlan(plan.dump(), at);
     if (!parsed) {
-      fail(at, llvm::toString(parsed.takeError()));
+      // Its line and column are of no text of the user's.
+      llvm::handleAllErrors(parsed.takeError(), [&](const PlanError &error) {
+        StringRef message = error.message;
+        if (message.consume_front("$"))
+          problem = at + message.str();
+        else
+          fail(at, message.str());
+      });
       return strategy;
     }
     strategy.operators = std::move(parsed->operators);

@@ -29,6 +29,11 @@ static llvm::Expected<Candidate> makeCandidate(const PlanRequest &request) {
           "expected %s=%lld, the mesh of the blocks in '%s', got a pin of %lld",
           axis, static_cast<long long>(sizes.second), profile.source.c_str(),
           static_cast<long long>(*sizes.first));
+  if (request.stated)
+    return llvm::createStringError(
+        "expected no part of a plan beside the blocks in '%s', which decide "
+        "what it may state",
+        profile.source.c_str());
   int64_t devices = profile.mesh.getNumDevices();
   if (devices != request.devices)
     return llvm::createStringError(
@@ -39,16 +44,28 @@ static llvm::Expected<Candidate> makeCandidate(const PlanRequest &request) {
   candidate.mesh = profile.mesh;
   candidate.mesh.sequence = pins.sequence.value_or(false);
   candidate.zeroLevel = pins.zeroLevel.value_or(0);
-  candidate.microBatches = pins.microBatches.value_or(1);
+  const ProgramToPlan &program = request.program;
+  // A file has the rows of its micro-batches.
+  candidate.microBatches = pins.microBatches.value_or(
+      program.microBatchRows ? program.rows / *program.microBatchRows : 1);
   candidate.subBatches = pins.subBatches.value_or(1);
   candidate.recompute = pins.recompute.value_or(RecomputeMode::None);
   candidate.overlap = pins.overlap.value_or(Overlap::None);
-  if (request.program.rows % candidate.microBatches != 0)
+  if (program.microBatchRows &&
+      program.rows != candidate.microBatches * *program.microBatchRows)
+    return llvm::createStringError(
+        "expected a step of %lld rows, those of %lld micro-batches of the "
+        "program, got %lld",
+        static_cast<long long>(candidate.microBatches *
+                               *program.microBatchRows),
+        static_cast<long long>(candidate.microBatches),
+        static_cast<long long>(program.rows));
+  if (program.rows % candidate.microBatches != 0)
     return llvm::createStringError(
         "expected the rows of a step to be a multiple of %lld micro-batches, "
         "got %lld",
         static_cast<long long>(candidate.microBatches),
-        static_cast<long long>(request.program.rows));
+        static_cast<long long>(program.rows));
   return candidate;
 }
 
@@ -101,17 +118,6 @@ llvm::Expected<PlanReport> heddle::findBlockPlan(const PlanRequest &request) {
       return llvm::createStringError(request.blocks->source + ": " +
                                      problem.path + ": " + problem.message);
   report.bound = answer->bound;
-  PlanPrediction &prediction = plan->prediction.emplace();
-  prediction.cluster = request.cluster.name;
-  prediction.rows = request.program.rows;
-  prediction.microBatches = candidate->microBatches;
-  prediction.bf16 = request.training.bf16;
-  prediction.seconds = answer->seconds;
-  prediction.bound = answer->bound;
-  prediction.gap =
-      answer->seconds > 0 ? 1 - answer->bound / answer->seconds : 0;
-  prediction.arena = answer->bytes;
-  prediction.limit = request.memory;
   report.plan = std::move(*plan);
   return report;
 }

@@ -82,9 +82,9 @@ static solver::Cost inNanoseconds(double seconds) {
 
 /// Makes a problem with a node for each block, and an edge between each and the
 /// next one whose changes take time.
-static llvm::Expected<solver::Problem> makeProblem(ArrayRef<Instance> blocks,
-                                                   const BlockProfile &profile,
-                                                   int64_t memory) {
+static solver::Problem makeProblem(ArrayRef<Instance> blocks,
+                                   const BlockProfile &profile,
+                                   int64_t memory) {
   solver::Problem problem;
   problem.name = "blocks";
   problem.usageLimit = memory - profile.bytes;
@@ -96,21 +96,15 @@ static llvm::Expected<solver::Problem> makeProblem(ArrayRef<Instance> blocks,
       node.usages.push_back(strategy.bytes);
     }
     problem.nodes.push_back(std::move(node));
-    if (i == 0 || blocks[i - 1].measured->next.empty())
+    if (i == 0)
       continue;
-    const MeasuredBlock &before = *blocks[i - 1].measured;
-    if (before.next.size() !=
-        before.strategies.size() * block.measured->strategies.size())
-      return llvm::createStringError(
-          profile.source + ": $.blocks: 'next' of '" + before.glob +
-          "': expected " + std::to_string(block.measured->strategies.size()) +
-          " columns, one for each strategy of '" + block.measured->glob +
-          "', which comes after it in the program, got " +
-          std::to_string(before.next.size() / before.strategies.size()));
-    solver::Edge edge{{uint32_t(i - 1), uint32_t(i)}, {}};
-    for (double seconds : before.next)
-      edge.costs.push_back(inNanoseconds(seconds));
-    problem.edges.push_back(std::move(edge));
+    for (const BlockChange &change : blocks[i - 1].measured->next)
+      if (change.glob == block.measured->glob) {
+        solver::Edge edge{{uint32_t(i - 1), uint32_t(i)}, {}};
+        for (double seconds : change.seconds)
+          edge.costs.push_back(inNanoseconds(seconds));
+        problem.edges.push_back(std::move(edge));
+      }
   }
   return problem;
 }
@@ -138,18 +132,21 @@ llvm::Expected<BlocksAnswer> heddle::planBlocks(ModuleOp module,
   BlocksAnswer answer;
   solver::Assignment chosen;
   if (memory >= profile.bytes) {
-    llvm::Expected<solver::Problem> problem =
-        makeProblem(*blocks, profile, memory);
-    if (!problem)
-      return problem.takeError();
+    solver::Problem problem = makeProblem(*blocks, profile, memory);
     solver::SolveOptions options;
     options.timeoutSeconds = kSolverSeconds;
     options.workLimit = kSolverWork;
     options.threads = 1;
-    llvm::Expected<solver::Solution> solution =
-        solver::solve(*problem, options);
+    llvm::Expected<solver::Solution> solution = solver::solve(problem, options);
     if (!solution)
       return solution.takeError();
+    if (!solution->best && solution->why != solver::StopReason::Infeasible)
+      return llvm::createStringError(
+          profile.source +
+          ": the choice of strategies has too many combinations: none that "
+          "fits was found within " +
+          std::to_string(kSolverWork) +
+          " steps of the solver; expected fewer strategies, or more memory");
     if (solution->best) {
       answer.fits = true;
       chosen = *solution->best;

@@ -36,7 +36,10 @@ public:
   UseCounter(ModuleOp module, const Cluster &cluster,
              const MeshTopology &topology, MeshAttr mesh)
       : cluster(cluster), topology(topology), mesh(mesh),
-        devices(module, cluster), works(module) {}
+        devices(module, cluster), works(module),
+        hasStages(llvm::any_of(mesh.getAxes(), [](MeshAxisAttr axis) {
+          return axis.getName() == kPipelineAxis;
+        })) {}
 
   void add(const SimulatedCall &call);
   std::vector<OperatorUse> take();
@@ -53,6 +56,7 @@ private:
   MeshAttr mesh;
   RankDevices devices;
   CallWork works;
+  bool hasStages; ///< Without, an operator may be named as what crosses them.
   std::map<std::string, Entry> entries;
 };
 
@@ -63,7 +67,8 @@ void UseCounter::add(const SimulatedCall &call) {
   ArrayRef<StringAttr> names = op.getServes().getNames();
   StringRef served = names.empty() ? "" : names.front().getValue();
   // What moves a value between stages serves the operator that makes it.
-  served = getMakerOfCut(served);
+  if (hasStages)
+    served = getMakerOfCut(served);
   std::string name = served.empty() ? "(no operator)" : generalizeNames(served);
   Entry &entry = entries[name];
   entry.use.name = name;

@@ -4,7 +4,7 @@
 
 using namespace heddle;
 
-/// The part of a plan's memory that the next limit is.
+/// The part of a plan's memory that the next limit leaves.
 static constexpr double kNextMemory = 0.95;
 /// The most limits of memory for one number of devices.
 static constexpr size_t kMostLimits = 12;
@@ -29,7 +29,7 @@ std::vector<int64_t> heddle::getDeviceCounts(const Cluster &cluster,
 /// Returns whether the plan of `a` takes no more of anything than that of `b`.
 static bool isNoWorse(const FrontPoint &a, const FrontPoint &b) {
   return a.devices <= b.devices && a.figures.seconds <= b.figures.seconds &&
-         a.figures.getNeededMemory() <= b.figures.getNeededMemory();
+         a.figures.memory.total() <= b.figures.memory.total();
 }
 
 static void add(std::vector<FrontPoint> &points, FrontPoint point) {
@@ -55,18 +55,19 @@ llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
           judged = int64_t(report.judged.size());
           compiled = report.compiled;
           front.isInterrupted |= report.isInterrupted;
-          int64_t bytes = report.figures.memory.total();
+          int64_t needed = report.figures.getNeededMemory();
+          int64_t total = report.figures.memory.total();
           if (!report.plan) {
             if (numLimits == 0)
               why = "nothing fits; the least found is " +
-                    std::to_string(bytes) + " bytes, with " +
+                    std::to_string(needed) + " bytes, with " +
                     report.winner.getName();
             return std::nullopt;
           }
           add(front.points, {devices, report.winner, std::move(*report.plan),
                              report.figures, report.isExtrapolated});
-          auto next =
-              int64_t(kNextMemory * double(report.figures.getNeededMemory()));
+          // The limit is the smallest device's: as many bytes less of each.
+          int64_t next = needed - int64_t((1 - kNextMemory) * double(total));
           if (++numLimits >= kMostLimits || next < 1)
             return std::nullopt;
           return next;
@@ -85,8 +86,8 @@ llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
                                    std::to_string(front.without.back().first) +
                                    ": " + front.without.back().second);
   llvm::sort(front.points, [](const FrontPoint &a, const FrontPoint &b) {
-    return std::pair(a.devices, a.figures.getNeededMemory()) <
-           std::pair(b.devices, b.figures.getNeededMemory());
+    return std::pair(a.devices, a.figures.memory.total()) <
+           std::pair(b.devices, b.figures.memory.total());
   });
   return std::move(front);
 }

@@ -372,7 +372,7 @@ std::optional<PlanFigures> Judge::extrapolateWithin(const Candidate &candidate,
                                                     const PlanFigures &few,
                                                     const PlanFigures &more,
                                                     const PlanFigures &all) {
-  int64_t excess = all.memory.total() - request.memory;
+  int64_t excess = all.getNeededMemory() - request.memory;
   if (excess <= 0 || candidate.overlap != Overlap::Auto)
     return std::nullopt;
   double saved = double(excess) / double(all.memory.arena) + kSlack;

@@ -1,5 +1,6 @@
 //===- Answer.cpp - The report of a search --------------------------------===//
 
+#include "../Blocks/FindBlockPlan.h"
 #include "../Explain/ExplainPins.h"
 #include "Search.h"
 #include "heddle/Simulate/Report.h"
@@ -42,6 +43,18 @@ void PlanSearch::recordPrediction(Plan &plan) const {
   prediction.argumentsAndResults = memory.argumentsAndResults;
   prediction.slots = memory.slots;
   prediction.limit = this->memory;
+}
+
+llvm::Expected<PlanReport> PlanSearch::answerBlocks() {
+  if (llvm::Error problem = checkRequest())
+    return std::move(problem);
+  llvm::Expected<PlanReport> found = findBlockPlan(request);
+  if (!found)
+    return found;
+  report = std::move(*found);
+  if (report.plan)
+    recordPrediction(*report.plan);
+  return std::move(report);
 }
 
 /// Compiles the best candidate with all layers. If that takes more time or
@@ -88,8 +101,9 @@ llvm::Error PlanSearch::judgeWinner(int64_t &numWhole) {
 llvm::Error PlanSearch::explainInfeasible() {
   const JudgedCandidate *least = nullptr;
   for (const JudgedCandidate &judged : report.judged)
-    if (judged.error.empty() && (!least || judged.figures.memory.total() <
-                                               least->figures.memory.total()))
+    if (judged.error.empty() &&
+        (!least ||
+         judged.figures.getNeededMemory() < least->figures.getNeededMemory()))
       least = &judged;
   if (!least) {
     for (const JudgedCandidate &judged : report.judged)

@@ -426,7 +426,7 @@ llvm::Error heddle::findPlans(const PlanRequest &request,
 llvm::Expected<PlanReport> heddle::findPlan(const PlanRequest &request,
                                             PlanObserver &observer) {
   if (request.blocks)
-    return findBlockPlan(request);
+    return PlanSearch(request, observer).answerBlocks();
   PlanReport only;
   auto keep = [&](PlanReport &report) -> std::optional<int64_t> {
     only = std::move(report);

@@ -41,6 +41,8 @@ public:
   /// Makes the answers for the request's memory and for the lower limits that
   /// `next` returns.
   llvm::Error run(NextMemory next);
+  /// Answers a request that has a profile of blocks.
+  llvm::Expected<PlanReport> answerBlocks();
 
 private:
   llvm::Error checkRequest() const;

@@ -8,7 +8,9 @@ change = float(sys.argv[1])
 def block(half, few, many):
     factor = "n" if half == "attn" else "f"
     return {"glob": f"h.*.{half}",
-            "next": [[0, change], [change, 0]],
+            # An MLP comes before the next layer's attention.
+            "next": {f"h.*.{'mlp' if half == 'attn' else 'attn'}":
+                     [[0, change], [change, 0]]},
             "strategies": [
                 {"name": "few", "seconds": few, "bytes": 0,
                  "operators": {"{block}*": {"b": ["tp"], factor: []}}},
