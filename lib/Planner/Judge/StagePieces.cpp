@@ -420,7 +420,7 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
   problem.microBatches = candidate.microBatches;
   std::vector<PlaceDevice> places = getPlaces(topology);
   std::vector<StagePiece> pieces;
-  int64_t mostLayers = 0;
+  std::vector<int64_t> layersOf(mesh.pipeline);
   for (auto [stage, layers] : llvm::enumerate(counts)) {
     int64_t place =
         getDeviceOfStage(mesh.schedule, mesh.pipeline, int64_t(stage));
@@ -429,7 +429,8 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
             .get(int64_t(stage), int64_t(counts.size()), layers));
     // Compiled pipelines are ordered by their times, too.
     problem.times.push_back({piece.forward, piece.backward, piece.weights});
-    mostLayers = std::max(mostLayers, layers);
+    layersOf[getDeviceOfStage(mesh.schedule, mesh.pipeline, int64_t(stage))] +=
+        layers;
   }
   llvm::Expected<StageSchedule> schedule = makeSchedule(problem);
   if (!schedule)
@@ -438,8 +439,7 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
   double giveBack = getTransfer(topology, int64_t(few.last.returned), -1);
   double ofLayer =
       (more.update - few.update) / double(more.layers - few.layers);
-  double layersOfDevice =
-      double(mostLayers) * double(counts.size()) / double(mesh.pipeline);
+  auto layersOfDevice = double(*llvm::max_element(layersOf));
   PlanFigures figures;
   figures.seconds =
       play(*schedule, pieces, send, giveBack) +
