@@ -429,8 +429,7 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
             .get(int64_t(stage), int64_t(counts.size()), layers));
     // Compiled pipelines are ordered by their times, too.
     problem.times.push_back({piece.forward, piece.backward, piece.weights});
-    layersOf[getDeviceOfStage(mesh.schedule, mesh.pipeline, int64_t(stage))] +=
-        layers;
+    layersOf[place] += layers;
   }
   llvm::Expected<StageSchedule> schedule = makeSchedule(problem);
   if (!schedule)
