@@ -231,8 +231,8 @@ TEST(Pipelines, AreExtrapolatedFromFewLayers) {
                 0.03 * whole.figures.seconds)
         << candidate.getName();
     auto bytes = double(whole.figures.memory.total());
-    EXPECT_GE(double(few.memory.total()), 0.93 * bytes) << candidate.getName();
-    EXPECT_LE(double(few.memory.total()), 1.2 * bytes) << candidate.getName();
+    EXPECT_NEAR(double(few.memory.total()), bytes, 0.05 * bytes)
+        << candidate.getName();
   }
 }
 
