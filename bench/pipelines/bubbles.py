@@ -10,7 +10,8 @@ With --real, two stages compute on two cores, the simulator takes the calls' tim
 from `heddle profile`, and the median step counts; the machine should be idle.
 
 With --no-barrier, steps overlap (--pipeline-barrier none), and a step's time is the
-period of steps.
+period of steps. The model's embedding and head are not tied then: the gradients of
+a tied table wait for each other.
 
 A bubble is the part of a step in which the compute stream of a device runs no
 call, as the mean over devices. Prints for each schedule the step and the bubble,
@@ -102,6 +103,14 @@ class Bench:
                   if self.options.no_barrier else [])]
 
     def size(self):
+        if self.options.no_barrier:
+            model = os.path.join(self.options.folder, "config.json")
+            with open(model, "w") as file:
+                json.dump({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"],
+                           "vocab_size": 128, "n_positions": 64, "n_embd": 128,
+                           "n_layer": 16, "n_head": 4, "tie_word_embeddings": False,
+                           "activation_function": "gelu_new"}, file)
+            return [model, "--seq", "64"]
         return ["--layers", "16", "--hidden", "256" if self.options.real else "128",
                 "--heads", "4", "--vocab", "128", "--seq", "64"]
 

@@ -36,7 +36,8 @@ std::string Judges::getStagesName(const Candidate &candidate) const {
   // unless a stated part has other storage or exchanges.
   if (candidate.zeroLevel <= 1 && !request.stated) {
     stages.zeroLevel = 0;
-    stages.mesh.data = {1};
+    // One device exchanges nothing, so its update says little about others'.
+    stages.mesh.data = {data > 1 ? 2 : 1};
   }
   int64_t rows = request.program.rows / candidate.microBatches;
   return stages.getName() + " rows " + std::to_string(rows / data);

@@ -26,6 +26,7 @@ static constexpr double StagePiece::*kFigures[] = {
     &StagePiece::pending,
     &StagePiece::sent,
     &StagePiece::returned,
+    &StagePiece::exchanged,
     &StagePiece::parameters,
     &StagePiece::optimizerState,
     &StagePiece::gradients,
@@ -109,6 +110,11 @@ void Measurer::measureValues() {
   std::map<StringRef, std::set<Part>> readers;
   for (auto program : module.getOps<rt::ProgramOp>()) {
     StageProgramAttr part = getPart(program);
+    if (part && part.getWork() == StageWork::SendGradients)
+      for (auto port : program.getOutputs().getAsRange<rt::PortAttr>())
+        for (StagePiece &piece : stages)
+          piece.exchanged +=
+              double(rt::getByteSize(rt::getLocalType(module, port)));
     if (!part || !isPass(part.getWork()))
       continue;
     Part own(part.getWork(), part.getStage());
@@ -367,7 +373,8 @@ static double play(const StageSchedule &schedule, ArrayRef<StagePiece> pieces,
 }
 
 /// Returns the bytes of slots of a device: of values that stay, as many as are
-/// alive at once, and two of those that cross in each direction.
+/// alive at once, two of those that cross in each direction, and the gradients
+/// of tied tables.
 static double getSlots(const StageSchedule &schedule, int64_t device,
                        ArrayRef<StagePiece> pieces) {
   double kept = 0, keptForWeights = 0, pending = 0, mostKept = 0,
@@ -400,7 +407,12 @@ static double getSlots(const StageSchedule &schedule, int64_t device,
       if (stage < last)
         crossing += pieces[stage].sent + pieces[stage + 1].returned;
     }
-  return mostKept + mostForWeights + mostPending + 2 * crossing;
+  double exchanged = 0; // unless one device has both ends
+  if (schedule.deviceOf.front() != schedule.deviceOf[last])
+    for (int64_t stage : {int64_t(0), last})
+      if (schedule.deviceOf[stage] == device)
+        exchanged += pieces[stage].exchanged;
+  return mostKept + mostForWeights + mostPending + 2 * crossing + exchanged;
 }
 
 /// Returns the seconds in which every stage sends `bytes` to the next one

@@ -30,6 +30,9 @@ struct StagePiece {
   double kept = 0, keptForWeights = 0, pending = 0;
   /// Bytes of a micro-batch that go to the next stage and to the one before.
   double sent = 0, returned = 0;
+  /// Bytes of the gradients that the first and the last stage exchange, because
+  /// they share a table: what one sends and what it receives.
+  double exchanged = 0;
   /// Bytes of the device, without slots. Arguments and results are those of a
   /// step, and those that each micro-batch adds.
   double parameters = 0, optimizerState = 0, gradients = 0, counters = 0;

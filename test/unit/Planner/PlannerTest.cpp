@@ -274,11 +274,11 @@ TEST(Pipelines, AreExtrapolatedFromFewLayers) {
         cantFail(judges.first().judge(task.candidate, *request.program.layers));
     EXPECT_EQ(int64_t(whole.plan.stages.size()), candidate.getNumStages());
     EXPECT_NEAR(few.seconds, whole.figures.seconds,
-                0.05 * whole.figures.seconds)
+                0.03 * whole.figures.seconds)
         << candidate.getName();
     auto bytes = double(whole.figures.memory.total());
-    EXPECT_GE(double(few.memory.total()), 0.93 * bytes) << candidate.getName();
-    EXPECT_LE(double(few.memory.total()), 1.2 * bytes) << candidate.getName();
+    EXPECT_NEAR(double(few.memory.total()), bytes, 0.05 * bytes)
+        << candidate.getName();
   }
 }
 

@@ -10,9 +10,13 @@ using namespace heddle;
 
 namespace {
 
+/// Returns the first error without the line of the text that it shows.
 std::string errorOf(llvm::StringRef text) {
   auto plan = parsePlan(text, "plan.json");
-  return plan ? "" : llvm::toString(plan.takeError());
+  if (plan)
+    return "";
+  std::string all = llvm::toString(plan.takeError());
+  return llvm::StringRef(all).split('\n').first.str();
 }
 
 TEST(PlanTest, WritingIsStable) {
@@ -164,6 +168,15 @@ TEST(PlanTest, MostSpecificEntryDecides) {
   ASSERT_NE(rival, nullptr);
   EXPECT_EQ(rival->glob, "h.?.mlp.c_fc");
   EXPECT_EQ(findPlanEntry(plan->operators, "x", "h", &rival), nullptr);
+}
+
+TEST(PlanTest, ErrorsShowTheLine) {
+  auto plan = parsePlan("{\"version\": 1,\n \"mseh\": {}}", "plan.json");
+  ASSERT_FALSE(bool(plan));
+  EXPECT_EQ(llvm::toString(plan.takeError()),
+            "plan.json:2:2: $: unknown key \"mseh\", did you mean \"mesh\"?\n"
+            " \"mseh\": {}}\n ^\n"
+            "plan.json: $: expected a \"mesh\"");
 }
 
 TEST(PlanTest, ErrorsNameThePlace) {
