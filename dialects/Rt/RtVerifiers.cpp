@@ -236,7 +236,17 @@ static LogicalResult verifyEpilogue(MatmulOp op, int64_t lastOfC,
     return op.emitOpError() << "expected no bias with " << name;
   if (op.getAccumulate() && !isSums)
     return op.emitOpError() << "expected no accumulate with " << name;
-  for (BufferAttr other : {op.getA(), op.getB(), op.getC()})
+  // A product overwrites its sums, and its C adds to no other one's.
+  if (llvm::any_of(op.getLoops().getAsRange<LoopAttr>(), [](LoopAttr loop) {
+        return loop.getExtent() > 1 &&
+               (loop.getC() == 0 || loop.getBias() == 0);
+      }))
+    return op.emitOpError()
+           << "expected each product to have a C and " << name << " of its own";
+  SmallVector<BufferAttr> others = {op.getA(), op.getB(), op.getC()};
+  if (op.getBias())
+    others.push_back(*op.getBias());
+  for (BufferAttr other : others)
     if (extra.overlaps(other) &&
         (epilogue != ProductEpilogue::GeluGrad || other == op.getC()))
       return op.emitOpError()

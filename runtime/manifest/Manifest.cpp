@@ -161,8 +161,12 @@ KernelInfo ManifestReader::kernel(const Json &object, const std::string &path) {
   info.grid = number("grid", 1, mostBlocks);
   info.block = number("block", 1, mostThreads);
   info.sharedBytes = number("shared_bytes", 0, mostShared);
-  if (const Json *table = member(object, path, "table", false))
-    info.isTable = table->is_boolean() && table->get<bool>();
+  if (const Json *table = member(object, path, "table", false)) {
+    if (table->is_boolean())
+      info.isTable = table->get<bool>();
+    else
+      fail(join(path, "table"), "true or false", describe(*table));
+  }
   each(object, path, "parameters",
        [&](const Json &value, const std::string &at) {
          if (value.is_string() && value.get<std::string>() == "number")

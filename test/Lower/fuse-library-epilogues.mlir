@@ -71,6 +71,22 @@ func.func @others(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %odd: tensor<8x12
 
 // -----
 
+// Nor has a GPU's library those of products of f32, for certain.
+module attributes {heddle.target_gpu = "sm_80"} {
+// CHECK-LABEL: func.func @wide
+// CHECK-NOT: fused_contract
+func.func @wide(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %d: tensor<4x16xf32>)
+    -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<8x16xf32>, tensor<16xf32>) {
+  %u = heddle.contract [th, hf -> tf] %x, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %y = heddle.gelu %u approximate(tanh) : tensor<4x16xf32>
+  %db = heddle.reduce sum %d over [0] : tensor<4x16xf32> -> tensor<16xf32>
+  %dw = heddle.contract [th, tf -> hf] %x, %d : (tensor<4x8xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+  return %u, %y, %dw, %db : tensor<4x16xf32>, tensor<4x16xf32>, tensor<8x16xf32>, tensor<16xf32>
+}
+}
+
+// -----
+
 // A CPU's library has no such epilogues.
 // CHECK-LABEL: func.func @on_a_cpu
 // CHECK-NOT: fused_contract

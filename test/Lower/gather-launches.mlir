@@ -4,11 +4,13 @@
 // Equal kernels of a program for a GPU become batches.
 module attributes {heddle.target_gpu = "sm_80"} {
 func.func private @half(tensor<8xf32>) -> tensor<8xbf16> attributes {heddle.kernel, heddle.inplace = [array<i64>]}
+func.func private @half2(tensor<2x4xf32>) -> tensor<2x4xbf16> attributes {heddle.kernel, heddle.inplace = [array<i64>]}
 func.func private @adamw(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {heddle.kernel, heddle.inplace = [array<i64: 0, 1>]}
 func.func private @sum(tensor<8xf32>) -> tensor<f32> attributes {heddle.kernel, heddle.inplace = [array<i64>]}
 func.func private @scale(tensor<8xf32>, tensor<f32>) -> tensor<8xf32> attributes {heddle.kernel, heddle.inplace = [array<i64: 0>]}
 heddle.variable @a : tensor<8xf32> parameter init(zeros)
 heddle.variable @b : tensor<8xf32> parameter init(zeros)
+heddle.variable @huge : tensor<1024xf32> parameter init(zeros)
 heddle.variable @big : tensor<64xf32> parameter init(zeros)
 
 // Both updates run together, in their variables. The second sum needs the
@@ -50,6 +52,59 @@ func.func @mixed(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xbf16>, tenso
   // CHECK-NOT: rt.batch
   %3 = func.call @sum(%2) : (tensor<8xf32>) -> tensor<f32>
   return %0, %3 : tensor<8xbf16>, tensor<f32>
+}
+
+// The first call reads its variable through a view. It does not wait behind the
+// variable's next value, or the old one would need memory of its own.
+// CHECK-LABEL: func.func @view
+func.func @view(%x: tensor<8xf32>, %y: tensor<8xf32>, %s: tensor<f32>) -> (tensor<2x4xbf16>, tensor<2x4xbf16>) {
+  %huge = heddle.load @huge : tensor<1024xf32>
+  %a = heddle.load @a : tensor<8xf32>
+  %v = tensor.expand_shape %a [[0, 1]] output_shape [2, 4] : tensor<8xf32> into tensor<2x4xf32>
+  // CHECK: call @half2
+  // CHECK: heddle.store
+  %0 = func.call @half2(%v) : (tensor<2x4xf32>) -> tensor<2x4xbf16>
+  heddle.store %x, @a : tensor<8xf32>
+  %z = func.call @scale(%y, %s) : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  %w = tensor.expand_shape %z [[0, 1]] output_shape [2, 4] : tensor<8xf32> into tensor<2x4xf32>
+  // CHECK: call @half2
+  // CHECK-NOT: rt.batch
+  %1 = func.call @half2(%w) : (tensor<2x4xf32>) -> tensor<2x4xbf16>
+  return %0, %1 : tensor<2x4xbf16>, tensor<2x4xbf16>
+}
+
+// A view of the old value is read beside the first call, and so is a second
+// load of it: the update in place does not run together with that.
+// CHECK-LABEL: func.func @update_of_viewed
+// CHECK: call @half({{.*}}rt.batch = 0
+// CHECK-NEXT: call @half2({{.*}}rt.batch = 0
+// CHECK: call @adamw
+// CHECK-NOT: rt.batch
+// CHECK: return
+func.func @update_of_viewed(%x: tensor<8xf32>) -> (tensor<8xbf16>, tensor<2x4xbf16>) {
+  %a = heddle.load @a : tensor<8xf32>
+  %v = tensor.expand_shape %a [[0, 1]] output_shape [2, 4] : tensor<8xf32> into tensor<2x4xf32>
+  %0 = func.call @half(%x) : (tensor<8xf32>) -> tensor<8xbf16>
+  %1 = func.call @half2(%v) : (tensor<2x4xf32>) -> tensor<2x4xbf16>
+  %a2 = func.call @adamw(%a, %x) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  heddle.store %a2, @a : tensor<8xf32>
+  return %0, %1 : tensor<8xbf16>, tensor<2x4xbf16>
+}
+
+// CHECK-LABEL: func.func @update_of_loaded_twice
+// CHECK: call @half({{.*}}rt.batch = 0
+// CHECK-NEXT: call @sum({{.*}}rt.batch = 0
+// CHECK: call @adamw
+// CHECK-NOT: rt.batch
+// CHECK: return
+func.func @update_of_loaded_twice(%x: tensor<8xf32>) -> (tensor<8xbf16>, tensor<f32>) {
+  %a = heddle.load @a : tensor<8xf32>
+  %old = heddle.load @a : tensor<8xf32>
+  %0 = func.call @half(%x) : (tensor<8xf32>) -> tensor<8xbf16>
+  %1 = func.call @sum(%old) : (tensor<8xf32>) -> tensor<f32>
+  %a2 = func.call @adamw(%a, %x) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  heddle.store %a2, @a : tensor<8xf32>
+  return %0, %1 : tensor<8xbf16>, tensor<f32>
 }
 
 // A load does not pass a store to its variable.

@@ -38,4 +38,13 @@ func.func @returned(%n: tensor<4x8xbf16>, %w: tensor<100x8xbf16>, %v: tensor<104
   %other, %l = heddle.cross_entropy %y, %t : tensor<4x104xbf16>, tensor<4xi32> -> tensor<4xf32>, tensor<4xf32>
   return %x, %loss, %other : tensor<4x100xbf16>, tensor<4xf32>, tensor<4xf32>
 }
+
+// A scalar has no rows to pad.
+// CHECK-LABEL: func.func @scalar
+// CHECK: heddle.contract [i, i -> ]
+func.func @scalar(%a: tensor<100xbf16>, %b: tensor<100xbf16>) -> tensor<bf16> {
+  %x = heddle.contract [i, i -> ] %a, %b : (tensor<100xbf16>, tensor<100xbf16>) -> tensor<bf16>
+  return %x : tensor<bf16>
+}
+
 }

@@ -49,7 +49,7 @@ rt.program @other arena(64) arguments [#rt.port<"y", tensor<4xf32> in <@mesh, {"
 }
 
 // CHECK: "version": 2,
-// CHECK: "abi": 3,
+// CHECK: "abi": 4,
 // CHECK: "kind": "cpu"
 // CHECK-NEXT: "library": "program.so"
 // CHECK-NEXT: "triple": "x86_64

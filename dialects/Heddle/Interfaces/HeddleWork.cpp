@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Heddle/Heddle.h"
+#include "dialects/Heddle/Ops/Contraction.h"
 #include "heddle/Support/AttentionPairs.h"
 #include "heddle/Support/Bytes.h"
 
@@ -40,15 +41,19 @@ static Work streaming(Operation *op, int64_t flops) {
 // Products
 //===----------------------------------------------------------------------===//
 
-// One multiply-add for every combination of the letters' values.
-Work ContractOp::getWork() {
-  int64_t products = elementsOf(getLhs());
-  StringRef lhs = getContraction().getLhs().getValue();
-  StringRef rhs = getContraction().getRhs().getValue();
-  for (auto [letter, size] : llvm::zip(rhs, typeOf(getRhs()).getShape()))
-    if (!lhs.contains(letter))
+int64_t heddle::countMultiplyAdds(ContractionAttr contraction, Value lhs,
+                                  Value rhs) {
+  int64_t products = elementsOf(lhs);
+  StringRef known = contraction.getLhs().getValue();
+  for (auto [letter, size] :
+       llvm::zip(contraction.getRhs().getValue(), typeOf(rhs).getShape()))
+    if (!known.contains(letter))
       products *= size;
-  int64_t flops = 2 * products;
+  return products;
+}
+
+Work ContractOp::getWork() {
+  int64_t flops = 2 * countMultiplyAdds(getContraction(), getLhs(), getRhs());
   if (getBias())
     flops += elementsOf(getResult());
   return streaming(*this, flops);

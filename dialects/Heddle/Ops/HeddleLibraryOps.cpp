@@ -1,6 +1,7 @@
 //===- HeddleLibraryOps.cpp - Ops for what libraries fuse -----------------===//
 
 #include "dialects/Heddle/LibraryOps.h"
+#include "dialects/Heddle/Ops/Contraction.h"
 #include "heddle/Support/Bytes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
@@ -11,11 +12,6 @@ using namespace heddle;
 #include "dialects/Heddle/HeddleEpilogues.cpp.inc"
 
 namespace heddle {
-// Defined in HeddleAttrs.cpp.
-ParseResult parseBareContraction(AsmParser &parser,
-                                 ContractionAttr &contraction);
-void printBareContraction(AsmPrinter &printer, ContractionAttr contraction);
-
 static void printBareContraction(OpAsmPrinter &printer, Operation *,
                                  ContractionAttr contraction) {
   heddle::printBareContraction(printer, contraction);
@@ -51,21 +47,14 @@ static RankedTensorType getExtraType(FusedContractOp op) {
 }
 
 LogicalResult FusedContractOp::verify() {
-  std::pair<StringAttr, Value> tensors[] = {
-      {getContraction().getLhs(), getLhs()},
-      {getContraction().getRhs(), getRhs()},
-      {getContraction().getResult(), getResult()}};
-  for (auto [letters, tensor] : tensors)
-    if (int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
-        int64_t(letters.size()) != rank)
-      return emitOpError() << "expected as many factors as dimensions, got '"
-                           << letters.getValue() << "' for " << rank;
+  if (failed(verifyContraction(
+          *this, getContraction(),
+          {getLhs(), getRhs(), getResult(), getBias(), getAccumulate()},
+          getBiasAlong())))
+    return failure();
   bool isGelu = getEpilogue() == ProductEpilogue::Gelu;
   bool isGrad = getEpilogue() == ProductEpilogue::GeluGrad;
   StringRef name = stringifyProductEpilogue(getEpilogue());
-  if (bool(getBias()) != bool(getBiasAlong()))
-    return emitOpError() << "expected a bias and the dimensions that it runs "
-                            "along, or neither";
   if (getBias() && !isGelu)
     return emitOpError() << "expected no bias with " << name;
   if (getAccumulate() && (isGelu || isGrad))
@@ -86,23 +75,20 @@ LogicalResult FusedContractOp::verify() {
     diag << "an extra result of type " << expected;
   else
     diag << "no extra result";
-  return diag << " with " << name << ", got " << (extra ? "" : "none");
+  diag << " with " << name << ", got ";
+  if (extra)
+    diag << extra;
+  else
+    diag << "none";
+  return diag;
 }
 
 // Every operand is read once and every result written once. The epilogue's few
 // operations an element are counted as one.
 Work FusedContractOp::getWork() {
-  auto typeOf = [](Value value) {
-    return cast<RankedTensorType>(value.getType());
-  };
-  int64_t products = typeOf(getLhs()).getNumElements();
-  StringRef lhs = getContraction().getLhs().getValue();
-  StringRef rhs = getContraction().getRhs().getValue();
-  for (auto [letter, size] : llvm::zip(rhs, typeOf(getRhs()).getShape()))
-    if (!lhs.contains(letter))
-      products *= size;
   Work work;
-  work.flops = 2 * products + typeOf(getResult()).getNumElements();
+  work.flops = 2 * countMultiplyAdds(getContraction(), getLhs(), getRhs()) +
+               cast<RankedTensorType>(getResult().getType()).getNumElements();
   for (Value operand : getOperation()->getOperands())
     work.bytesRead += getBytes(operand.getType());
   for (Value result : getOperation()->getResults())

@@ -1,6 +1,7 @@
 //===- HeddleOps.cpp - Syntax of the ops of the model dialect -------------===//
 
 #include "dialects/Heddle/EnumSyntax.h"
+#include "dialects/Heddle/Ops/Contraction.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 
@@ -12,9 +13,6 @@ namespace heddle {
 // inside and outside of an op.
 ParseResult parseBareInit(AsmParser &parser, InitAttr &init);
 void printBareInit(AsmPrinter &printer, InitAttr init);
-ParseResult parseBareContraction(AsmParser &parser,
-                                 ContractionAttr &contraction);
-void printBareContraction(AsmPrinter &printer, ContractionAttr contraction);
 
 static void printBareInit(OpAsmPrinter &printer, Operation *, InitAttr init) {
   heddle::printBareInit(printer, init);

@@ -6,6 +6,7 @@
 
 #include "dialects/Heddle/Heddle.h"
 #include "dialects/Heddle/Ops/AttentionMask.h"
+#include "dialects/Heddle/Ops/Contraction.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -86,54 +87,66 @@ static LogicalResult expectIncreasing(Operation *op, StringRef what,
   return success();
 }
 
-LogicalResult ContractOp::verify() {
-  ContractionAttr contraction = getContraction();
+LogicalResult
+heddle::verifyContraction(Operation *op, ContractionAttr contraction,
+                          const ContractionTensors &tensors,
+                          std::optional<ArrayRef<int64_t>> biasAlong) {
+  auto [lhs, rhs, result, bias, accumulate] = tensors;
+  auto type = cast<RankedTensorType>(result.getType());
   llvm::SmallDenseMap<char, int64_t> sizes;
-  std::pair<StringAttr, Value> tensors[] = {
-      {contraction.getLhs(), getLhs()},
-      {contraction.getRhs(), getRhs()},
-      {contraction.getResult(), getResult()}};
-  for (auto [letters, tensor] : tensors) {
+  std::pair<StringAttr, Value> named[] = {{contraction.getLhs(), lhs},
+                                          {contraction.getRhs(), rhs},
+                                          {contraction.getResult(), result}};
+  for (auto [letters, tensor] : named) {
     ArrayRef<int64_t> shape = shapeOf(tensor);
     if (letters.size() != shape.size())
-      return emitOpError() << "expected as many factors as dimensions, got '"
-                           << letters.getValue() << "' for " << str(shape);
+      return op->emitOpError()
+             << "expected as many factors as dimensions, got '"
+             << letters.getValue() << "' for " << str(shape);
     for (auto [letter, size] : llvm::zip(letters.getValue(), shape)) {
       auto [known, isNew] = sizes.try_emplace(letter, size);
       if (!isNew && known->second != size)
-        return emitOpError() << "expected factor '" << Twine(letter)
-                             << "' to have one size, got " << known->second
-                             << " and " << size;
+        return op->emitOpError() << "expected factor '" << Twine(letter)
+                                 << "' to have one size, got " << known->second
+                                 << " and " << size;
     }
   }
-  Type lhs = getLhs().getType().getElementType();
-  Type rhs = getRhs().getType().getElementType();
-  if (lhs != rhs)
-    return emitOpError() << "expected operands of one element type, got " << lhs
-                         << " and " << rhs;
-  if (failed(expectSameOrF32(*this, lhs, getType().getElementType())))
+  Type left = getElementTypeOrSelf(lhs), right = getElementTypeOrSelf(rhs);
+  if (left != right)
+    return op->emitOpError() << "expected operands of one element type, got "
+                             << left << " and " << right;
+  if (failed(expectSameOrF32(op, left, type.getElementType())))
     return failure();
-  if (getAccumulate() && getAccumulate().getType() != getType())
-    return emitOpError() << "expected accumulate to have the result's type "
-                         << getType() << ", got " << getAccumulate().getType();
-  if (bool(getBias()) != bool(getBiasAlong()))
-    return emitOpError() << "expected a bias and the dimensions that it runs "
-                            "along, or neither";
-  if (!getBias())
+  if (accumulate && accumulate.getType() != type)
+    return op->emitOpError() << "expected accumulate to have the result's type "
+                             << type << ", got " << accumulate.getType();
+  if (bool(bias) != bool(biasAlong))
+    return op->emitOpError()
+           << "expected a bias and the dimensions that it runs "
+              "along, or neither";
+  if (!bias)
     return success();
-  ArrayRef<int64_t> bias = shapeOf(getBias()), along = *getBiasAlong();
-  if (bias.size() != along.size())
-    return emitOpError() << "expected 'along' to have " << bias.size()
-                         << " entries, one for each dimension of the bias, got "
-                         << along.size();
-  if (failed(expectIncreasing(*this, "'along'", along, getType().getRank())))
+  ArrayRef<int64_t> biasShape = shapeOf(bias), along = *biasAlong;
+  if (biasShape.size() != along.size())
+    return op->emitOpError()
+           << "expected 'along' to have " << biasShape.size()
+           << " entries, one for each dimension of the bias, got "
+           << along.size();
+  if (failed(expectIncreasing(op, "'along'", along, type.getRank())))
     return failure();
-  for (auto [size, dim] : llvm::zip(bias, along))
-    if (size != getType().getDimSize(dim))
-      return emitOpError() << "expected the bias to have size "
-                           << getType().getDimSize(dim) << " along dimension "
-                           << dim << " of the result, got " << size;
+  for (auto [size, dim] : llvm::zip(biasShape, along))
+    if (size != type.getDimSize(dim))
+      return op->emitOpError()
+             << "expected the bias to have size " << type.getDimSize(dim)
+             << " along dimension " << dim << " of the result, got " << size;
   return success();
+}
+
+LogicalResult ContractOp::verify() {
+  return verifyContraction(
+      *this, getContraction(),
+      {getLhs(), getRhs(), getResult(), getBias(), getAccumulate()},
+      getBiasAlong());
 }
 
 LogicalResult heddle::verifyAttentionMask(Operation *op, ArrayRef<int64_t> mask,

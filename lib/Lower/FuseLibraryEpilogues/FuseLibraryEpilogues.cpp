@@ -25,14 +25,20 @@ static Location locationOfBoth(ContractOp product, Operation *fused) {
                     ServesAttr::getUnion(first.getKind(), {first, second}));
 }
 
+/// cuBLASLt is sure to have epilogues only of products for tensor cores. A
+/// product without an algorithm would be an error of the first step.
+static bool hasEpilogues(ContractOp product) {
+  return product.getLhs().getType().getElementTypeBitWidth() == 16;
+}
+
 /// Returns the product that computes the value, if the library computes
-/// functions of it: one matrix product, of the operands' type, whose rows begin
-/// at multiples of 8 elements.
+/// functions of it: one matrix product, of the operands' type of 16 bits, whose
+/// rows begin at multiples of 8 elements.
 static ContractOp getElementwiseProduct(Value value) {
   // "CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD must be divisible by 8".
   constexpr int64_t kStep = 8;
   auto product = value.getDefiningOp<ContractOp>();
-  if (!product || product.getAccumulate() ||
+  if (!product || !hasEpilogues(product) || product.getAccumulate() ||
       product.getLhs().getType().getElementType() !=
           product.getType().getElementType() ||
       (product.getBias() && product.getBias().getType().getElementType() !=
@@ -114,7 +120,7 @@ struct FuseSums : OpRewritePattern<ReduceOp> {
       auto product = dyn_cast<ContractOp>(use.getOwner());
       if (!product || product->getBlock() != reduce->getBlock() ||
           product.getBias() || use.getOperandNumber() > 1 ||
-          product.getLhs() == product.getRhs() ||
+          !hasEpilogues(product) || product.getLhs() == product.getRhs() ||
           !isSumOf(reduce, product, use.getOperandNumber() == 0))
         continue;
       Operation *place = findPlace(reduce, product);

@@ -46,6 +46,7 @@ namespace {
 /// Pads the rows of one product and of the values that are computed from them.
 class Padder {
 public:
+  /// The product's result has at least one dimension.
   Padder(IRRewriter &rewriter, ContractOp logits)
       : rewriter(rewriter), logits(logits),
         letter(logits.getContraction().getResult().getValue().back()),
@@ -227,6 +228,9 @@ struct PadVocabulary : heddle::impl::PadVocabularyPassBase<PadVocabulary> {
     IRRewriter rewriter(&getContext());
     std::vector<Padder> padders;
     getOperation().walk([&](ContractOp product) {
+      // A scalar has no rows.
+      if (product.getType().getRank() == 0)
+        return;
       Padder padder(rewriter, product);
       if (padder.isWanted())
         padders.push_back(padder);

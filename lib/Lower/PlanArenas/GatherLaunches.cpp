@@ -16,6 +16,22 @@ static int64_t getBytes(Value value) {
   return rt::getByteSize(cast<RankedTensorType>(value.getType()));
 }
 
+static bool isView(Operation *op) {
+  return op->getNumOperands() > 0 && op->getNumResults() > 0 &&
+         isa<RankedTensorType>(op->getResult(0).getType()) &&
+         getViewOffset(op->getResult(0));
+}
+
+/// Returns the value in whose memory a view lies.
+static Value getViewed(Value value) {
+  while (Operation *maker = value.getDefiningOp()) {
+    if (!isView(maker))
+      break;
+    value = maker->getOperand(0);
+  }
+  return value;
+}
+
 namespace {
 
 /// Gathers the calls of one program.
@@ -43,6 +59,7 @@ private:
   bool collectMoved(Value value, Operation *place,
                     llvm::SetVector<Operation *> &moved);
   bool isStoredBetween(Operation *place, LoadOp load);
+  bool isReadBehind(Operation *place, Value value, Operation *except);
   bool isBefore(Operation *op, Operation *user) {
     Operation *ancestor = block.findAncestorOpInBlock(*user);
     return ancestor && op->isBeforeInBlock(ancestor);
@@ -64,6 +81,18 @@ bool Gatherer::isStoredBetween(Operation *place, LoadOp load) {
         place->isBeforeInBlock(store) && store->isBeforeInBlock(load))
       return true;
   return false;
+}
+
+/// Returns whether an op other than `except` reads the value, or a view of it,
+/// at `place` or later.
+bool Gatherer::isReadBehind(Operation *place, Value value, Operation *except) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (isView(user))
+      return llvm::any_of(user->getResults(), [&](Value view) {
+        return isReadBehind(place, view, except);
+      });
+    return user != except && !isBefore(user, place);
+  });
 }
 
 /// Adds to `moved` the ops that have to move in front of `place` so that
@@ -119,7 +148,8 @@ bool Gatherer::defer(Batch &batch, func::CallOp call) {
     for (Operation *user : early->getUsers())
       if (!isBefore(call, user))
         return false;
-    for (Value operand : early.getOperands()) {
+    for (Value argument : early.getOperands()) {
+      Value operand = getViewed(argument);
       // Arguments live as long as the program.
       if (!isa<RankedTensorType>(operand.getType()) || !operand.getDefiningOp())
         continue;
@@ -130,11 +160,8 @@ bool Gatherer::defer(Batch &batch, func::CallOp call) {
             return false;
         continue;
       }
-      bool isReadLater = llvm::any_of(operand.getUsers(), [&](Operation *user) {
-        return isBefore(call, user);
-      });
-      if (!isReadLater && !keptForLater.contains(operand) &&
-          operands.insert(operand).second)
+      if (!isReadBehind(call, operand, call) &&
+          !keptForLater.contains(operand) && operands.insert(operand).second)
         kept += getBytes(operand);
     }
   }
@@ -174,14 +201,12 @@ bool Gatherer::canMoveTo(func::CallOp call, Operation *place,
   for (Value operand : call.getOperands()) {
     if (!collectMoved(operand, place, moved))
       return false;
-    auto load = operand.getDefiningOp<LoadOp>();
-    if (!load || !stored.contains(load.getVariableAttr()))
-      continue;
-    for (Operation *user : load->getUsers())
-      if (user != call && !isBefore(user, place))
-        return false;
   }
-  return true;
+  return llvm::none_of(block.getOps<LoadOp>(), [&](LoadOp load) {
+    return stored.contains(load.getVariableAttr()) &&
+           load->isBeforeInBlock(call) &&
+           isReadBehind(place, load.getResult(), call);
+  });
 }
 
 /// Brings batches of different kernels together whose places are at most a

@@ -335,7 +335,8 @@ static Status checkEpilogue(const heddle_rt_matmul_desc &desc,
                             heddle_rt_epilogue epilogue, const void *bias) {
   for (int loop = 0; loop < desc.num_loops; ++loop)
     if (epilogue != HEDDLE_RT_EPILOGUE_B_SUMS ||
-        (desc.loops[loop].c_stride == 0 && desc.loops[loop].extent > 1))
+        (desc.loops[loop].extent > 1 &&
+         (desc.loops[loop].c_stride == 0 || desc.bias_strides[loop] == 0)))
       return Status::error("expected a product with an epilogue to be one "
                            "product, or several with sums of their own");
   if (bias && desc.bias_type != desc.c_type)

@@ -38,7 +38,7 @@
 extern "C" {
 #endif
 
-#define HEDDLE_RT_ABI_VERSION 3
+#define HEDDLE_RT_ABI_VERSION 4
 
 /// One rank, opaque to generated code.
 typedef struct heddle_rt_device heddle_rt_device;

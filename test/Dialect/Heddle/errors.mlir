@@ -568,3 +568,99 @@ func.func @f(%x: tensor<2xf32>) {
   %0 = "heddle.barrier"(%x) <{operandSegmentSizes = array<i32: 1, 0>}> : (tensor<2xf32>) -> tensor<3xf32>
   return
 }
+
+// -----
+
+func.func @fused_sizes(%x: tensor<4x8xbf16>, %w: tensor<7x16xbf16>) {
+  // expected-error @below {{expected factor 'h' to have one size, got 8 and 7}}
+  %y, %s = heddle.fused_contract rhs_sums [th, hf -> tf] %x, %w : (tensor<4x8xbf16>, tensor<7x16xbf16>) -> (tensor<4x16xbf16>, tensor<16xbf16>)
+  return
+}
+
+// -----
+
+func.func @fused_result_type(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>) {
+  // expected-error @below {{expected a result of 'bf16' or f32, got 'f16'}}
+  %y, %s = heddle.fused_contract rhs_sums [th, hf -> tf] %x, %w : (tensor<4x8xbf16>, tensor<8x16xbf16>) -> (tensor<4x16xf16>, tensor<16xf16>)
+  return
+}
+
+// -----
+
+func.func @fused_accumulate_type(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %a: tensor<4x16xf32>) {
+  // expected-error @below {{expected accumulate to have the result's type}}
+  %y, %s = heddle.fused_contract rhs_sums [th, hf -> tf] %x, %w accumulate(%a) : (tensor<4x8xbf16>, tensor<8x16xbf16>, tensor<4x16xf32>) -> (tensor<4x16xbf16>, tensor<16xbf16>)
+  return
+}
+
+// -----
+
+func.func @fused_bias_along(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %b: tensor<16xbf16>) {
+  // expected-error @below {{expected 'along' to be strictly increasing dimensions below 2, got [2]}}
+  %y, %u = heddle.fused_contract gelu [th, hf -> tf] %x, %w bias(%b along [2]) : (tensor<4x8xbf16>, tensor<8x16xbf16>, tensor<16xbf16>) -> (tensor<4x16xbf16>, tensor<4x16xbf16>)
+  return
+}
+
+// -----
+
+func.func @fused_bias_size(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %b: tensor<8xbf16>) {
+  // expected-error @below {{expected the bias to have size 16 along dimension 1 of the result, got 8}}
+  %y, %u = heddle.fused_contract gelu [th, hf -> tf] %x, %w bias(%b along [1]) : (tensor<4x8xbf16>, tensor<8x16xbf16>, tensor<8xbf16>) -> (tensor<4x16xbf16>, tensor<4x16xbf16>)
+  return
+}
+
+// -----
+
+func.func @fused_bias_of_sums(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %b: tensor<16xbf16>) {
+  // expected-error @below {{expected no bias with rhs_sums}}
+  %y, %s = heddle.fused_contract rhs_sums [th, hf -> tf] %x, %w bias(%b along [1]) : (tensor<4x8xbf16>, tensor<8x16xbf16>, tensor<16xbf16>) -> (tensor<4x16xbf16>, tensor<16xbf16>)
+  return
+}
+
+// -----
+
+func.func @fused_accumulate_of_gelu(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %a: tensor<4x16xbf16>) {
+  // expected-error @below {{expected no accumulate with gelu}}
+  %y, %u = heddle.fused_contract gelu [th, hf -> tf] %x, %w accumulate(%a) : (tensor<4x8xbf16>, tensor<8x16xbf16>, tensor<4x16xbf16>) -> (tensor<4x16xbf16>, tensor<4x16xbf16>)
+  return
+}
+
+// -----
+
+func.func @fused_no_input(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>) {
+  // expected-error @below {{expected an input with gelu_grad}}
+  %y = heddle.fused_contract gelu_grad [th, hf -> tf] %x, %w : (tensor<4x8xbf16>, tensor<8x16xbf16>) -> tensor<4x16xbf16>
+  return
+}
+
+// -----
+
+func.func @fused_input_type(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %u: tensor<4x16xf32>) {
+  // expected-error @below {{expected an input of type 'tensor<4x16xbf16>', got 'tensor<4x16xf32>'}}
+  %y = heddle.fused_contract gelu_grad [th, hf -> tf] %x, %w input(%u) : (tensor<4x8xbf16>, tensor<8x16xbf16>, tensor<4x16xf32>) -> tensor<4x16xbf16>
+  return
+}
+
+// -----
+
+func.func @fused_extra_type(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>) {
+  // expected-error @below {{expected an extra result of type 'tensor<4x16xbf16>' with gelu, got 'tensor<16xbf16>'}}
+  %y, %u = heddle.fused_contract gelu [th, hf -> tf] %x, %w : (tensor<4x8xbf16>, tensor<8x16xbf16>) -> (tensor<4x16xbf16>, tensor<16xbf16>)
+  return
+}
+
+// -----
+
+func.func @fused_no_extra(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>) {
+  // expected-error @below {{expected an extra result of type 'tensor<4xbf16>' with lhs_sums, got none}}
+  %y = heddle.fused_contract lhs_sums [th, hf -> tf] %x, %w : (tensor<4x8xbf16>, tensor<8x16xbf16>) -> tensor<4x16xbf16>
+  return
+}
+
+// -----
+
+func.func @fused_extra_of_grad(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %u: tensor<4x16xbf16>) {
+  // expected-error @below {{expected no extra result with gelu_grad, got 'tensor<4x16xbf16>'}}
+  %y, %e = heddle.fused_contract gelu_grad [th, hf -> tf] %x, %w input(%u) : (tensor<4x8xbf16>, tensor<8x16xbf16>, tensor<4x16xbf16>) -> (tensor<4x16xbf16>, tensor<4x16xbf16>)
+  return
+}

@@ -187,3 +187,66 @@ rt.program @streams arena(64) streams(9) {
 
 // expected-error @below {{expected from 1 to 8 streams, got 0}}
 rt.export @streams as @heddle_program_streams arena(64) streams(0)
+
+// -----
+
+rt.program @epilogue_with_loops arena(2048) {
+  // expected-error @below {{expected no loops with lhs_sums}}
+  rt.matmul m(4) n(4) k(4) a(arena[0 : 2x4x4xbf16] strides [4, 1]) b(arena[128 : 4x4xbf16] strides [4, 1]) c(arena[256 : 2x4x4xbf16] stride 4) loops [#rt.loop<2, a = 16, b = 0, c = 16, bias = 0>] epilogue lhs_sums arena[512 : 4xbf16] serves <activation ["x"]>
+}
+
+// -----
+
+rt.program @short_sums arena(2048) {
+  // expected-error @below {{expected the buffer of rhs_sums to hold 4 elements, got 3}}
+  rt.matmul m(4) n(4) k(4) a(arena[0 : 4x4xbf16] strides [4, 1]) b(arena[128 : 4x4xbf16] strides [4, 1]) c(arena[256 : 4x4xbf16] stride 4) epilogue rhs_sums arena[512 : 3xbf16] serves <activation ["x"]>
+}
+
+// -----
+
+rt.program @sums_of_other_type arena(2048) {
+  // expected-error @below {{expected the buffer of rhs_sums to have C's type}}
+  rt.matmul m(4) n(4) k(4) a(arena[0 : 4x4xbf16] strides [4, 1]) b(arena[128 : 4x4xbf16] strides [4, 1]) c(arena[256 : 4x4xbf16] stride 4) epilogue rhs_sums arena[512 : 4xf32] serves <activation ["x"]>
+}
+
+// -----
+
+rt.program @sums_with_bias arena(2048) {
+  // expected-error @below {{expected no bias with rhs_sums}}
+  rt.matmul m(4) n(4) k(4) a(arena[0 : 4x4xbf16] strides [4, 1]) b(arena[128 : 4x4xbf16] strides [4, 1]) c(arena[256 : 4x4xbf16] stride 4) bias(arena[384 : 4xbf16]) epilogue rhs_sums arena[512 : 4xbf16] serves <activation ["x"]>
+}
+
+// -----
+
+rt.program @gelu_accumulates arena(2048) {
+  // expected-error @below {{expected no accumulate with gelu}}
+  rt.matmul m(4) n(4) k(4) a(arena[0 : 4x4xbf16] strides [4, 1]) b(arena[128 : 4x4xbf16] strides [4, 1]) c(arena[256 : 4x4xbf16] stride 4) accumulate epilogue gelu arena[512 : 4x4xbf16] serves <activation ["x"]>
+}
+
+// -----
+
+rt.program @gelu_over_its_bias arena(2048) {
+  // expected-error @below {{expected the buffer of gelu to overlap no other one}}
+  rt.matmul m(4) n(4) k(4) a(arena[0 : 4x4xbf16] strides [4, 1]) b(arena[128 : 4x4xbf16] strides [4, 1]) c(arena[256 : 4x4xbf16] stride 4) bias(arena[520 : 4xbf16]) epilogue gelu arena[512 : 4x4xbf16] serves <activation ["x"]>
+}
+
+// -----
+
+rt.program @gelu_over_its_result arena(2048) {
+  // expected-error @below {{expected the buffer of gelu to overlap no other one}}
+  rt.matmul m(4) n(4) k(4) a(arena[0 : 4x4xbf16] strides [4, 1]) b(arena[128 : 4x4xbf16] strides [4, 1]) c(arena[256 : 4x4xbf16] stride 4) epilogue gelu arena[264 : 4x4xbf16] serves <activation ["x"]>
+}
+
+// -----
+
+rt.program @sums_overwritten arena(2048) {
+  // expected-error @below {{expected each product to have a C and rhs_sums of its own}}
+  rt.matmul m(4) n(4) k(4) a(arena[0 : 4x4xbf16] strides [4, 1]) b(arena[128 : 2x4x4xbf16] strides [4, 1]) c(arena[256 : 2x4x4xbf16] stride 4) loops [#rt.loop<2, a = 0, b = 16, c = 16, bias = 0>] epilogue rhs_sums arena[512 : 4xbf16] serves <activation ["x"]>
+}
+
+// -----
+
+rt.program @sums_of_one_result arena(2048) {
+  // expected-error @below {{expected each product to have a C and rhs_sums of its own}}
+  rt.matmul m(4) n(4) k(4) a(arena[0 : 4x4xbf16] strides [4, 1]) b(arena[128 : 2x4x4xbf16] strides [4, 1]) c(arena[256 : 4x4xbf16] stride 4) loops [#rt.loop<2, a = 0, b = 16, c = 0, bias = 4>] epilogue rhs_sums arena[512 : 8xbf16] serves <activation ["x"]>
+}

@@ -152,6 +152,26 @@ TEST_F(GpuDeviceTest, Epilogues) {
   check(HEDDLE_RT_EPILOGUE_GELU_GRAD, nullptr, gradient, biased);
   check(HEDDLE_RT_EPILOGUE_A_SUMS, nullptr, product, rowsOfA);
   check(HEDDLE_RT_EPILOGUE_B_SUMS, nullptr, product, columnsOfB);
+
+  auto errorOf = [&](heddle_rt_epilogue epilogue, heddle_rt_matmul_loop loop,
+                     int64_t biasStride) {
+    descriptors.push_back(std::make_unique<heddle_rt_matmul_desc>(desc));
+    heddle_rt_matmul_desc &several = *descriptors.back();
+    several.num_loops = 1;
+    several.loops[0] = loop;
+    several.bias_strides[0] = biasStride;
+    Status issued = device->fusedMatmul(0, several, epilogue, a.data(),
+                                        b.data(), c, nullptr, extra);
+    return std::string(issued.message());
+  };
+  const char *own = "expected a product with an epilogue to be one product, or "
+                    "several with sums of their own";
+  heddle_rt_matmul_loop apart{}, same{};
+  apart.extent = same.extent = 2;
+  apart.c_stride = 4;
+  EXPECT_EQ(errorOf(HEDDLE_RT_EPILOGUE_A_SUMS, apart, 4), own);
+  EXPECT_EQ(errorOf(HEDDLE_RT_EPILOGUE_B_SUMS, same, 4), own);
+  EXPECT_EQ(errorOf(HEDDLE_RT_EPILOGUE_B_SUMS, apart, 0), own);
 }
 
 TEST_F(GpuDeviceTest, EmptyProduct) {

@@ -62,7 +62,7 @@ TEST(Manifest, ErrorsNameTheField) {
             "m: version: expected 2, which this runtime reads (compile the "
             "model again), got 1");
   EXPECT_EQ(errorAfter("/abi", 99),
-            "m: abi: expected 3, which this runtime has (compile the model "
+            "m: abi: expected 4, which this runtime has (compile the model "
             "again), got 99");
   EXPECT_EQ(errorAfter("/variables/0/shape/1", "six"),
             "m: variables[0].shape[1]: expected a positive integer, got "
@@ -155,6 +155,29 @@ TEST(Manifest, ErrorsOfRankSets) {
             "split axis, got some along \"dp\"");
 }
 
+TEST(Manifest, ErrorsOfKernels) {
+  Json code = {{"kind", "cuda"},
+               {"library", "program.so"},
+               {"triple", "x86_64-unknown-linux-gnu"},
+               {"features", Json::array()},
+               {"chip", "sm_80"},
+               {"ptx", "program.ptx"}};
+  auto error = [&](const Json &table) {
+    code["kernels"] = {{{"symbol", "k"},
+                        {"grid", 1},
+                        {"block", 1},
+                        {"shared_bytes", 0},
+                        {"table", table},
+                        {"parameters", Json::array()}}};
+    return errorAfter("/code/0", code);
+  };
+  EXPECT_EQ(error(true), "");
+  EXPECT_EQ(error(1), "m: code[0].kernels[0].table: expected true or false, "
+                      "got 1");
+  EXPECT_EQ(error("yes"), "m: code[0].kernels[0].table: expected true or "
+                          "false, got \"yes\"");
+}
+
 TEST(Manifest, ErrorsOfTables) {
   const char *entry = "/tables/0/lists/0/entries/0";
   auto error = [&](const char *key, const Json &value) {
@@ -179,6 +202,8 @@ TEST(Manifest, ErrorsOfTables) {
   EXPECT_EQ(errorAfter("/tables/0/outputs/0/of", "run"),
             "m: tables[0].outputs[0].of: expected step or micro_batch, got "
             "\"run\"");
+  EXPECT_EQ(errorAfter("/tables/0/barrier", "always"),
+            "m: tables[0].barrier: expected run or none, got \"always\"");
   EXPECT_EQ(errorAfter("/tables/1/name", "step"),
             "m: tables[1].name: expected each name once, got \"step\" again");
   EXPECT_EQ(errorAfter("/tables/0/role", "train"),

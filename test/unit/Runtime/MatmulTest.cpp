@@ -262,6 +262,22 @@ TEST(Matmul, DescriptorAtTheAddressOfAnother) {
   EXPECT_EQ(out[0], 3010);
 }
 
+TEST(Matmul, EpiloguesAreForGpus) {
+  auto messageOf = [](int32_t epilogue) {
+    CpuDevice device(0, 1, false);
+    heddle_rt_matmul_desc d = describe({2, 3, 4});
+    float x[64] = {};
+    EXPECT_NE(
+        heddle_rt_fused_matmul(&device, 0, &d, epilogue, x, x, x, nullptr, x),
+        0);
+    return std::string(device.error().message());
+  };
+  EXPECT_EQ(messageOf(HEDDLE_RT_EPILOGUE_GELU),
+            "matmul: expected a GPU, whose library has epilogues of products");
+  EXPECT_EQ(messageOf(17), "matmul: epilogue 17 is unknown");
+  EXPECT_EQ(messageOf(-1), "matmul: epilogue -1 is unknown");
+}
+
 TEST(Matmul, Errors) {
   auto messageOf = [](const heddle_rt_matmul_desc &d) {
     CpuDevice device(0, 1, false);

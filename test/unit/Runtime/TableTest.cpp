@@ -3,6 +3,7 @@
 #include "TestArtifact.h"
 #include "TestTables.h"
 #include "heddle_rt/session.h"
+#include "support/Message.h"
 
 #include <gtest/gtest.h>
 
@@ -128,6 +129,49 @@ TEST(Table, RunsWithoutABarrier) {
     status = session->runMany(0, 2, inputs, outputs, stage, finish);
     EXPECT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(finished, 2);
+  }
+}
+
+TEST(Table, ManyRunsNeedATableWithoutABarrier) {
+  TestArtifact artifact(interleavedManifest());
+  std::unique_ptr<Session> session = load(artifact);
+  ASSERT_TRUE(session);
+  Status status = session->runMany(
+      0, 1, {}, {}, [](int64_t) -> Expected<bool> { return true; },
+      [](int64_t) { return Status::success(); });
+  EXPECT_EQ(status.message(), "expected a program without a barrier, got 0");
+}
+
+// The other devices and the host wait for the failed one's run, and end.
+TEST(Table, AFailingDeviceEndsTheSequence) {
+  Json manifest = testManifest();
+  manifest["tables"][1]["barrier"] = "none";
+  TestArtifact artifact(manifest);
+  for (int32_t failing = 0; failing < 4; ++failing) {
+    std::unique_ptr<Session> session = load(artifact);
+    ASSERT_TRUE(session);
+    int32_t who = -1;
+    int64_t finished = 0;
+    std::vector<ConstBytes> inputs = {bytesOf(who)};
+    Status status = session->runMany(
+        1, 20, inputs, {},
+        [&](int64_t run) -> Expected<bool> {
+          who = run < 3 ? -1 : failing;
+          return true;
+        },
+        [&](int64_t run) {
+          EXPECT_EQ(run, finished++);
+          return Status::success();
+        });
+    std::string expected =
+        concat("device ", failing,
+               ": matmul: expected m, n and k of at least 1, got "
+               "0, 0, 0 (for h.0.mlp, gradient, in program 'fail')");
+    EXPECT_EQ(status.message(), expected);
+    // The run before the failing one may have ended on each device or not.
+    EXPECT_LE(finished, 3);
+    EXPECT_GE(finished, 2);
+    EXPECT_EQ(session->run("fail", inputs, {}).message(), expected);
   }
 }
 

@@ -34,7 +34,7 @@ inline nlohmann::json tableOf(const nlohmann::json &program) {
 /// The manifest of Artifact/program.c for a mesh of dp = 2 and tp = 2.
 inline nlohmann::json testManifest() {
   nlohmann::json manifest = nlohmann::json::parse(R"json({
-    "version": 2, "abi": 3,
+    "version": 2, "abi": 4,
     "code": [{"kind": "cpu", "library": "program.so",
               "triple": "x86_64-unknown-linux-gnu", "features": ["sse2"]}],
     "mesh": [{"name": "dp", "size": 2}, {"name": "tp", "size": 2}],
