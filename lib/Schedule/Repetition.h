@@ -17,9 +17,10 @@ struct Run {
   int32_t begin, end;
 };
 
-/// Returns the runs of the least period with which half of the ops repeat, and
-/// sets `period`. Each has at least two periods. Returns none if there is no
-/// such period. `shapes` are the ops' shapes.
+/// Returns the runs of the least period with which nearly as many ops repeat as
+/// with any other (nine in ten of them), and sets `period`. Each has at least
+/// two periods. Returns none if less than half of the ops repeat with any
+/// period. `shapes` are the ops' shapes.
 llvm::SmallVector<Run> findLeastRuns(llvm::ArrayRef<uint64_t> shapes,
                                      int32_t &period);
 

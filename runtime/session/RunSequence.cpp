@@ -61,26 +61,37 @@ void RunSequence::fail() {
   changed.notify_all();
 }
 
+static void add(const DeviceTimes &times, DeviceTimes &sum) {
+  for (size_t kind = 0; kind < numWorkKinds; ++kind) {
+    sum.seconds[kind] += times.seconds[kind];
+    sum.calls[kind] += times.calls[kind];
+  }
+  sum.total += times.total;
+}
+
 /// Runs what is staged, on the thread of a device.
 static Status runStaged(SessionState &state, DeviceState &rank, size_t table,
                         RunSequence &sequence) {
   auto device = size_t(state.deviceOfRank[size_t(rank.device->rank)]);
-  for (int64_t run = 0; sequence.awaitStaged(run); ++run) {
-    Status status;
+  DeviceTimes &times = rank.device->times;
+  DeviceTimes sum = times; // since the last reset
+  Status status;
+  for (int64_t run = 0; status.ok() && sequence.awaitStaged(run); ++run) {
+    times = DeviceTimes();
     try {
       status = state.runEntries(rank, table, run);
     } catch (const std::exception &exception) {
       status = Status::error(exception.what());
     }
-    rank.timesOfRuns[run % 2] = rank.device->times;
-    rank.device->times = DeviceTimes();
-    if (!status.ok()) {
+    rank.timesOfRuns[run % 2] = times;
+    add(times, sum);
+    if (status.ok())
+      sequence.setEnded(device, run);
+    else
       sequence.fail();
-      return status;
-    }
-    sequence.setEnded(device, run);
   }
-  return Status::success();
+  times = sum;
+  return status;
 }
 
 Status SessionState::runSequence(

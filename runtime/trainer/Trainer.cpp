@@ -1,9 +1,7 @@
 //===- Trainer.cpp - The training loop over a loaded artifact -------------===//
 
-#include "heddle_rt/trainer.h"
-
+#include "Trainer.h"
 #include "Batch.h"
-#include "TableView.h"
 
 #include "heddle_rt/checkpoint.h"
 #include "heddle_rt/evaluate.h"
@@ -11,13 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <vector>
 
 namespace fs = std::filesystem;
 using namespace heddle::runtime;
-using Clock = std::chrono::steady_clock;
 
 bool heddle::runtime::isBatchFile(const fs::path &data) {
   return data.extension() == ".safetensors";
@@ -26,67 +22,6 @@ bool heddle::runtime::isBatchFile(const fs::path &data) {
 fs::path heddle::runtime::checkpointFolder(const fs::path &output) {
   return output / "checkpoints";
 }
-
-namespace {
-
-struct StepResults {
-  float loss = 0, gradientNorm = 0, learningRate = 0;
-};
-
-class Trainer {
-public:
-  Trainer(Session &session, const TrainOptions &options,
-          TrainObserver &observer)
-      : session(session), options(options), observer(observer) {}
-
-  Status prepare();
-  Expected<TrainOutcome> loop(const std::function<bool()> &stopRequested);
-
-private:
-  Status openData();
-  Status openBatch();
-  Status startState();
-  Status checkSteps();
-  Status resumeState(const fs::path &directory);
-
-  Expected<fs::path> chooseCheckpoint(const std::vector<fs::path> &existing);
-  Status describeIntact(const Status &why,
-                        const std::vector<fs::path> &existing) const;
-  Status sample(int64_t step);
-  std::vector<Bytes> outputsInto(StepResults &results) const;
-  Status runStep();
-  Status runSteps(const std::function<bool()> &stopRequested);
-  int64_t stepsUntilPause() const;
-  Status finishStep(const StepResults &results);
-  Expected<bool> isStopped(const std::function<bool()> &stopRequested);
-  Status evaluateHeldOut();
-  Status checkpoint();
-  TrainingState state() const;
-
-  Session &session;
-  const TrainOptions &options;
-  TrainObserver &observer;
-
-  TrainingTables tables;
-  /// Set if the data are tokens. Otherwise every step trains on one batch.
-  std::optional<TokenInputs> tokens;
-  std::optional<TokenData> data;
-  std::optional<WindowSampler> sampler;
-  /// Ranges [first, last) of a micro-batch's rows that this process needs.
-  std::vector<std::pair<int64_t, int64_t>> localRows;
-  /// The values of each input, of all micro-batches of a step.
-  std::vector<std::vector<std::byte>> inputs;
-
-  int64_t completed = 0;     ///< number of steps
-  int64_t checkpointed = -1; ///< step of this run's newest checkpoint
-  int64_t evaluated = -1;
-  std::optional<double> lastLoss;
-  size_t bytesPerDevice = 0;   ///< most of any device
-  double smoothSeconds = 0;    ///< of a step; recent steps weigh most
-  Clock::time_point stepBegin; ///< the end of the step before, or a pause
-};
-
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Before the first step
@@ -301,122 +236,8 @@ TrainingState Trainer::state() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Steps
+// Pauses between steps, and the loop
 //===----------------------------------------------------------------------===//
-
-/// Returns the values of an i32 input.
-static std::span<int32_t> idsOf(std::vector<std::byte> &input) {
-  return {reinterpret_cast<int32_t *>(input.data()),
-          input.size() / sizeof(int32_t)};
-}
-
-/// Reads the rows of a step that ranks of this process have.
-Status Trainer::sample(int64_t step) {
-  int64_t sequence = tokens->sequence;
-  for (int64_t part = 0; part < tables.microBatches; ++part)
-    for (auto [first, last] : localRows) {
-      int64_t row = part * tokens->rows + first;
-      auto rowsOf = [&](size_t input) {
-        return idsOf(inputs[input])
-            .subspan(static_cast<size_t>(row * sequence),
-                     static_cast<size_t>((last - first) * sequence));
-      };
-      HEDDLE_RT_RETURN_IF_ERROR(sampler->sample(
-          step, row, rowsOf(tokens->features), rowsOf(tokens->labels)));
-    }
-  return Status::success();
-}
-
-std::vector<Bytes> Trainer::outputsInto(StepResults &results) const {
-  std::vector<Bytes> outputs(
-      session.manifest().tables[tables.step].outputs.size());
-  outputs[tables.loss] = writableBytesOf(results.loss);
-  outputs[tables.gradientNorm] = writableBytesOf(results.gradientNorm);
-  outputs[tables.learningRate] = writableBytesOf(results.learningRate);
-  return outputs;
-}
-
-Status Trainer::runStep() {
-  StepResults results;
-  auto run = [&]() -> Status {
-    if (sampler)
-      HEDDLE_RT_RETURN_IF_ERROR(sample(completed));
-    std::vector<ConstBytes> values(inputs.begin(), inputs.end());
-    return session.run(tables.step, values, outputsInto(results));
-  };
-  session.resetTimes();
-  stepBegin = Clock::now();
-  if (Status status = run(); !status.ok())
-    return std::move(status).in("step " + std::to_string(completed + 1));
-  return finishStep(results);
-}
-
-/// Returns the number of steps until something needs the parameters: a
-/// checkpoint, an evaluation or the end.
-int64_t Trainer::stepsUntilPause() const {
-  int64_t count = options.steps - completed;
-  for (int64_t each : {options.evaluateEach, options.checkpointEach})
-    if (each > 0)
-      count = std::min(count, each - completed % each);
-  return count;
-}
-
-/// Runs steps that overlap: no barrier is at the end of a step.
-Status Trainer::runSteps(const std::function<bool()> &stopRequested) {
-  StepResults results;
-  std::vector<ConstBytes> values(inputs.begin(), inputs.end());
-  int64_t first = completed;
-  stepBegin = Clock::now();
-  Status ofStep;
-  Status status = session.runMany(
-      tables.step, stepsUntilPause(), values, outputsInto(results),
-      [&](int64_t run) -> Expected<bool> {
-        if (run > 0) {
-          Expected<bool> stopped = isStopped(stopRequested);
-          if (!stopped.ok() || *stopped)
-            return stopped.ok() ? Expected<bool>(false) : std::move(stopped);
-        }
-        if (sampler)
-          HEDDLE_RT_RETURN_IF_ERROR(sample(first + run));
-        return true;
-      },
-      [&](int64_t) { return ofStep = finishStep(results); });
-  return status.ok() || !ofStep.ok()
-             ? status
-             : std::move(status).in("step " + std::to_string(completed + 1));
-}
-
-/// Counts and reports a step.
-Status Trainer::finishStep(const StepResults &results) {
-  ++completed;
-  lastLoss = results.loss;
-  Clock::time_point end = Clock::now();
-  double seconds = std::chrono::duration<double>(end - stepBegin).count();
-  stepBegin = end;
-  smoothSeconds =
-      smoothSeconds == 0 ? seconds : 0.9 * smoothSeconds + 0.1 * seconds;
-
-  StepReport report;
-  report.step = completed;
-  report.steps = options.steps;
-  report.loss = results.loss;
-  report.gradientNorm = results.gradientNorm;
-  report.learningRate = results.learningRate;
-  report.tokensPerSecond =
-      static_cast<double>(tables.labelsPerStep()) / smoothSeconds;
-  report.secondsLeft =
-      static_cast<double>(options.steps - completed) * smoothSeconds;
-  report.seconds = seconds;
-  report.times = session.times().front();
-  report.bytesPerDevice = bytesPerDevice;
-  observer.step(report);
-  if (!std::isfinite(results.loss) && !session.emulatesCompute())
-    return error("step " + std::to_string(completed) + ": the loss is " +
-                 std::to_string(results.loss) +
-                 ", so the parameters are lost; resume from an earlier "
-                 "checkpoint with a smaller learning rate or clipping");
-  return Status::success();
-}
 
 Status Trainer::evaluateHeldOut() {
   // Emulated computation has no loss.
