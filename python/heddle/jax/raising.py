@@ -27,6 +27,9 @@ def raise_calls(module: ir.Module) -> None:
     for op in walk(module):
         if op.name != "func.call":
             continue
+        if not len(op.results):  # what JAX's linearization leaves of a call
+            op.erase()
+            continue
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         if not name.startswith(MARKER):
             continue
@@ -54,6 +57,9 @@ def convert_attention(op: ir.Operation) -> None:
     changed the shapes: then the function's body is computed."""
     name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
     found = fused_attention.NAME.match(name)
+    # Linearization in a loop may leave a part of the function under its name.
+    if (len(op.operands), len(op.results)) not in ((3, 2), (6, 3)):
+        return
     query, key = op.operands[0], op.operands[1]
     if (
         not found
@@ -65,8 +71,8 @@ def convert_attention(op: ir.Operation) -> None:
     attributes = {"scale": ir.FloatAttr.get(ir.F64Type.get(), scale)}
     if found[2] == "causal":
         attributes["causal"] = ir.UnitAttr.get()
-    # Operands, then step and offsets, which are absent.
-    sizes = ", ".join(["1"] * len(op.operands) + ["0", "0"])
+    # Operands, then step, mask and offsets, which are absent.
+    sizes = ", ".join(["1"] * len(op.operands) + ["0", "0", "0"])
     attributes["operandSegmentSizes"] = ir.Attribute.parse(f"array<i32: {sizes}>")
     kind = "heddle.attention_grad" if found[1] else "heddle.attention"
     types = [result.type for result in op.results]

@@ -316,7 +316,7 @@ class Attention:
             attributes["causal"] = ir.UnitAttr.get()
 
         def segments(count: int) -> dict[str, ir.Attribute]:
-            sizes = ", ".join(["1"] * count + ["0", "0"])
+            sizes = ", ".join(["1"] * count + ["0", "0", "0"])
             return {"operandSegmentSizes": ir.Attribute.parse(f"array<i32: {sizes}>")}
 
         lse_type = tensor_type(shape_of(query)[:-1], ir.F32Type.get())
