@@ -246,6 +246,22 @@ def rows_set() -> Case:
     return model, (rand(4, 6), torch.tensor([3, 0, 3, 1]), rand(4, 3)), MSE
 
 
+@program
+def equal_rows_set() -> Case:
+    """Rows with equal ids: the last one stays. PyTorch's gradient of such rows is
+    wrong, so these need none."""
+
+    def function(m: Any, x: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        y = m.layer(x)
+        ones = torch.zeros(5, 3).index_put((ids,), torch.ones(()))
+        rows = torch.zeros(5, 3).index_put((ids,), x[:, :3])
+        columns = torch.zeros(4, 5).scatter(1, ids.expand(4, 4), x[:, :4])
+        return y * (ones + rows)[ids] + y.index_put((ids,), x[:, 3:]) + columns[:, :3]
+
+    model = Of(function, layer=nn.Linear(6, 3))
+    return model, (rand(4, 6), torch.tensor([3, 0, 3, 1]), rand(4, 3)), MSE
+
+
 # Parameters and state.
 
 
