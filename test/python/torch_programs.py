@@ -262,6 +262,20 @@ def equal_rows_set() -> Case:
     return model, (rand(4, 6), torch.tensor([3, 0, 3, 1]), rand(4, 3)), MSE
 
 
+@program
+def rows_from_the_end() -> Case:
+    def function(m: Any, x: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        y, from_end = m.layer(x), ids - 5
+        z = torch.zeros(5, 3).index_put((from_end,), y, accumulate=True)
+        z = z + torch.zeros(5, 3).index_put((ids - 5,), torch.ones(()))
+        return (
+            z[from_end] * z[from_end, (ids - 3).clamp(max=2)][:, None] + y[[-1, 0]][0]
+        )
+
+    model = Of(function, layer=nn.Linear(6, 3))
+    return model, (rand(4, 6), torch.tensor([3, 0, 3, 1]), rand(4, 3)), MSE
+
+
 # Parameters and state.
 
 

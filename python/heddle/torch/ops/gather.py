@@ -97,6 +97,10 @@ def index(e: Emitter, x: Value, indices: Sequence[Value | None]) -> Value:
     used = [i for i, ids in enumerate(indices) if ids is not None]
     if any(indices[i].type == "i1" for i in used):  # type: ignore[union-attr]
         raise e.refuse("the size of the result depends on data")
+    indices = [
+        ids if ids is None else _from_start(e, ids, size)
+        for ids, size in zip(indices, x.shape, strict=False)
+    ]
     if used == list(range(len(used))):
         grid = _index_grid(e, x, [indices[i] for i in used])  # type: ignore[misc]
         if grid is not None:
@@ -113,6 +117,19 @@ def index(e: Emitter, x: Value, indices: Sequence[Value | None]) -> Value:
     count = len(y.shape) - len(rest)
     order = list(range(count, count + used[0])) + list(range(count))
     return e.builder.transpose(y, order + list(range(len(order), len(y.shape))))
+
+
+def _from_start(e: Emitter, ids: Value, size: int) -> Value:
+    """Returns the ids of `size` rows. Those below zero count from the end."""
+    if ids.source and ids.source[0] == "constant":
+        array = ids.source[1]
+        if (array >= 0).all():
+            return ids
+        array = np.where(array < 0, array + size, array).astype(array.dtype)
+        return e.builder.constant(array, ids.type)
+    below = e.builder.compare("lt", ids, e.builder.splat(0, ids.shape, ids.type))
+    length = e.builder.splat(size, ids.shape, ids.type)
+    return e.builder.select(below, e.builder.binary("add", ids, length), ids)
 
 
 def _place_of(ids: Value) -> tuple[int, int, int] | None:
@@ -276,7 +293,7 @@ def index_put(
         value = e.builder.convert(e.builder.reshape(values, ()), x.type)
         return e.builder.select(wide, e.builder.broadcast(value, x.shape), x)
     count, width = math.prod(first.shape), math.prod(x.shape[1:])
-    ids = e.builder.reshape(first, (count,))
+    ids = e.builder.reshape(_from_start(e, first, x.shape[0]), (count,))
     hits = _hits(e, ids, x.shape[0])
     if not accumulate:
         hits, is_set = _last_hits(e, hits)
