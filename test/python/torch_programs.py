@@ -276,6 +276,23 @@ def rows_from_the_end() -> Case:
     return model, (rand(4, 6), torch.tensor([3, 0, 3, 1]), rand(4, 3)), MSE
 
 
+@program
+def large_integers() -> Case:
+    """Numbers above 2^24, which f32 would join."""
+
+    def function(m: Any, x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        values, order = (n + 2**24).sort(-1)
+        ids = n.argsort(-1)[:, 0]
+        rows = (n + 2**24)[ids]
+        sums = torch.zeros(4, 3, dtype=n.dtype).index_put((ids,), rows, accumulate=True)
+        y = (values - 2**24) + order * (rows - 2**24) + sums.remainder(7)
+        return m.layer(x) + y.float()
+
+    model = Of(function, layer=nn.Linear(6, 3))
+    numbers = torch.tensor([[1, 3, 2], [2, 0, 1], [3, 2, 1], [5, 6, 1]])
+    return model, (rand(4, 6), numbers, rand(4, 3)), MSE
+
+
 # Parameters and state.
 
 

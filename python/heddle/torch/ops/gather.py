@@ -63,9 +63,8 @@ def rows(e: Emitter, table: Value, ids: Value) -> Value:
     width = math.prod(table.shape[1:])
     flat = e.builder.reshape(table, (table.shape[0], width))
     shape = (*ids.shape, width)
-    if not table.is_float:  # whole numbers stay exact up to 2^24
-        found = rows(e, e.builder.convert(table, "f32"), ids)
-        return e.builder.convert(found, table.type)
+    if not table.is_float:
+        return _whole_rows(e, table, ids)
     found = e.builder.op(
         f"heddle.embedding {e.builder.quoted} {flat.name}, {ids.name} : {flat.tensor}, "
         f"{ids.tensor} -> {Value('', shape, table.type).tensor}",
@@ -74,6 +73,23 @@ def rows(e: Emitter, table: Value, ids: Value) -> Value:
         table.type,
     )
     return e.builder.reshape(found, (*ids.shape, *table.shape[1:]))
+
+
+def _whole_rows(e: Emitter, table: Value, ids: Value) -> Value:
+    """Returns rows of whole numbers. Those of 32 bits go in two parts, because f32
+    holds 24 bits."""
+    if table.type != "i32":
+        found = rows(e, e.builder.convert(table, "f32"), ids)
+        return e.builder.convert(found, table.type)
+    scale = e.builder.splat(1 << 16, table.shape, "i32")
+    high = e.builder.binary("div", table, scale)
+    low = e.builder.binary("sub", table, e.builder.binary("mul", high, scale))
+    found = [
+        e.builder.convert(rows(e, e.builder.convert(part, "f32"), ids), "i32")
+        for part in (high, low)
+    ]
+    scale = e.builder.splat(1 << 16, found[0].shape, "i32")
+    return e.builder.binary("add", e.builder.binary("mul", found[0], scale), found[1])
 
 
 @op("embedding")
@@ -298,13 +314,26 @@ def index_put(
     if not accumulate:
         hits, is_set = _last_hits(e, hits)
     values = e.builder.broadcast(values, (*first.shape, *x.shape[1:]))
-    values = e.builder.convert(values, "f32")
     values = e.builder.reshape(values, (count, width))
-    total = e.builder.contract("tv, th -> vh", e.builder.convert(hits, "f32"), values)
+    total = _rows_into(e, hits, values)
     total = e.builder.convert(e.builder.reshape(total, x.shape), x.type)
     if accumulate:
         return e.builder.binary("add", x, total)
     return e.builder.select(e.builder.broadcast_along(is_set, x.shape, [0]), total, x)
+
+
+def _rows_into(e: Emitter, hits: Value, values: Value) -> Value:
+    """Returns for each number the sum of the rows that hit it."""
+    if values.type != "i32":
+        values = e.builder.convert(values, "f32")
+        return e.builder.contract(
+            "tv, th -> vh", e.builder.convert(hits, "f32"), values
+        )
+    # f32 holds 24 bits.
+    hits = e.builder.broadcast_along(hits, (*hits.shape, values.shape[1]), [0, 1])
+    wide = e.builder.broadcast_along(values, hits.shape, [0, 2])
+    zero = e.builder.splat(0, hits.shape, values.type)
+    return e.builder.reduce("sum", e.builder.select(hits, wide, zero), [0])
 
 
 # Bags.
