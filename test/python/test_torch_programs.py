@@ -1,6 +1,7 @@
 """Gradients and ten steps of the programs, on one device and on four; and errors for
 what cannot be right."""
 
+import threading
 import unittest
 from typing import Any
 
@@ -45,6 +46,16 @@ class Sign(torch.autograd.Function):
         return gradient
 
 
+class First(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, parts: list[torch.Tensor]) -> torch.Tensor:
+        return parts[0].sign()
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> None:
+        return None
+
+
 class Errors(unittest.TestCase):
     def _expect(self, text: str, function: Any, layer: nn.Module) -> None:
         batch = (torch.randn(4, 6), torch.randn(4, 3))
@@ -56,6 +67,32 @@ class Errors(unittest.TestCase):
     def test_own_gradient(self) -> None:
         text = "test_torch_programs.py:[0-9]+: Sign .* a backward of its own"
         self._expect(text, lambda m, x: Sign.apply(m.layer(x)), nn.Linear(6, 3))
+
+    def test_own_gradient_of_nested_tensors(self) -> None:
+        text = "First .* a backward of its own"
+        self._expect(text, lambda m, x: First.apply([m.layer(x)]), nn.Linear(6, 3))
+
+    def test_other_threads_keep_own_gradients(self) -> None:
+        """A thread that trains while another one exports."""
+        gradients: list[torch.Tensor] = []
+
+        def train() -> None:
+            x = torch.ones(3, requires_grad=True)
+            Sign.apply(x).sum().backward()
+            gradients.append(x.grad)
+
+        def function(m: Any, x: torch.Tensor) -> torch.Tensor:
+            thread = threading.Thread(target=train)
+            thread.start()
+            thread.join()
+            return m.layer(x)
+
+        batch = (torch.randn(4, 6), torch.randn(4, 3))
+        model = Of(function, layer=nn.Linear(6, 3))
+        heddle.torch.export(model, batch, nn.MSELoss())
+        self.assertTrue(gradients)
+        for gradient in gradients:
+            self.assertTrue(torch.equal(gradient, torch.ones(3)))
 
     def test_branch_on_values(self) -> None:
         def function(m: Any, x: torch.Tensor) -> torch.Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 Case = tuple[nn.Module, tuple[torch.Tensor, ...], nn.Module]
 PROGRAMS: dict[str, Callable[[], Case]] = {}
@@ -332,6 +333,17 @@ def running_mean() -> Case:
             return self.out((y - self.mean) / size)
 
     return Module(), (rand(4, 6), rand(4, 3)), MSE
+
+
+@program
+def checkpointed() -> Case:
+    """A part that is computed again for its gradient."""
+
+    def function(m: Any, x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(m.second, m.first(x).tanh(), use_reentrant=True)
+
+    parts = {"first": nn.Linear(6, 8), "second": nn.Linear(8, 3)}
+    return Of(function, **parts), (rand(4, 6), rand(4, 3)), MSE
 
 
 @program
