@@ -294,6 +294,19 @@ def large_integers() -> Case:
     return model, (rand(4, 6), numbers, rand(4, 3)), MSE
 
 
+@program
+def repeated_by_einsum() -> Case:
+    """Dimensions of size 1, in an ellipsis and with a letter."""
+
+    def function(m: Any, x: torch.Tensor) -> torch.Tensor:
+        y = torch.einsum("...i,...io->...o", m.layer(x)[:, None], m.weight)
+        return y[:, 0] + torch.einsum("bi,bi->b", m.layer(x), m.column)[:, None]
+
+    parts = {"weight": nn.Parameter(rand(1, 1, 3, 2)), "layer": nn.Linear(6, 3)}
+    model = Of(function, **parts, column=nn.Parameter(rand(4, 1)))
+    return model, (rand(4, 6), rand(4, 2)), MSE
+
+
 # Parameters and state.
 
 
