@@ -295,6 +295,15 @@ def large_integers() -> Case:
 
 
 @program
+def masked_sum() -> Case:
+    def function(m: Any, x: torch.Tensor) -> torch.Tensor:
+        y = m.layer(x)
+        return y.index_put((x[:, :3] > 0,), torch.tensor(0.5), accumulate=True)
+
+    return Of(function, layer=nn.Linear(6, 3)), (rand(4, 6), rand(4, 3)), MSE
+
+
+@program
 def repeated_by_einsum() -> Case:
     """Dimensions of size 1, in an ellipsis and with a letter."""
 

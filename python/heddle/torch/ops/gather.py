@@ -303,11 +303,14 @@ def index_put(
     if len(indices) != 1 or first is None:
         raise e.refuse("expected one index, of the first dimension")
     if first.type == "i1":
-        if math.prod(values.shape) != 1 or accumulate:
+        if math.prod(values.shape) != 1:
             raise e.refuse("the number of elements depends on data")
         wide = e.builder.broadcast_along(first, x.shape, range(len(first.shape)))
         value = e.builder.convert(e.builder.reshape(values, ()), x.type)
-        return e.builder.select(wide, e.builder.broadcast(value, x.shape), x)
+        value = e.builder.broadcast(value, x.shape)
+        if accumulate:
+            value = e.builder.binary("add", x, value)
+        return e.builder.select(wide, value, x)
     count, width = math.prod(first.shape), math.prod(x.shape[1:])
     ids = e.builder.reshape(_from_start(e, first, x.shape[0]), (count,))
     hits = _hits(e, ids, x.shape[0])
