@@ -28,6 +28,9 @@ func.func @forward(
 // CHECK: arith.cmpf ole, %[[LSE]]
 // CHECK: %[[SHIFTED:.+]] = arith.subf %[[S]]
 // CHECK: %[[E:.+]] = math.exp %[[SHIFTED]]
+// The order is computed: no constant is as large as scores.
+// CHECK: %[[BACK:.+]] = arith.subi {{.*}} : tensor<6x6xi32>
+// CHECK: arith.cmpi sge, %[[BACK]]
 // CHECK: %[[P:.+]] = arith.select %{{.+}}, %[[E]]
 // The gradients of the weights, less those of their sum.
 // CHECK: arith.mulf %{{.+}}, %[[O]]

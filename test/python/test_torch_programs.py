@@ -12,19 +12,26 @@ from torch import nn
 from torch_programs import PROGRAMS, Of
 
 PLANS = {"one": None, "four": {"mesh": {"dp": 2, "tp": 2}, "zero": 3}}
+# Each device has a part of each sequence.
+PARTS = {"mesh": {"cp": 2}}
 
 
 class Programs(unittest.TestCase):
     def test_trained_bias_stores_no_scores(self) -> None:
-        for name in ("trained_bias", "trained_bias_by_hand"):
+        for name, mask in (
+            ("trained_bias", "mask"),
+            ("trained_bias_by_hand", "mask"),
+            ("trained_bias_in_window", "causal window.* mask"),
+        ):
             torch.manual_seed(0)
             module = heddle.torch.export(*PROGRAMS[name]())
-            self.assertIn("heddle.attention", module.text, name)
+            self.assertRegex(module.text, f"heddle.attention .*{mask}", name)
 
 
 def _add_tests() -> None:
     for name, make in PROGRAMS.items():
-        for where, plan in PLANS.items():
+        plans = PLANS | ({"parts": PARTS} if "trained_bias" in name else {})
+        for where, plan in plans.items():
 
             def test(self: Programs, make: Any = make, plan: Any = plan) -> None:
                 torch.manual_seed(0)

@@ -137,6 +137,23 @@ def linear_attention() -> Case:
     return Of(function, qkv=nn.Linear(8, 24)), (rand(4, 6, 8), rand(4, 6, 8)), MSE
 
 
+@program
+def trained_bias_in_window() -> Case:
+    """Causal, and no further back than three places."""
+
+    def function(m: Any, x: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(x.shape[1])
+        apart = places[None, :] - places[:, None]
+        q, k, v = _heads(m.qkv(x))
+        scores = q @ k.mT / 2 + _relative(apart, m.bias)
+        hidden = (apart > 0) | (apart < -2)
+        scores = scores + torch.zeros(6, 6).masked_fill(hidden, float("-inf"))
+        return _merged(m, scores.softmax(-1) @ v)
+
+    parts = _attention_parts() | {"bias": nn.Embedding(7, 4)}
+    return Of(function, **parts), (rand(SEQUENCES), rand(4, 6, 8)), MSE
+
+
 # Images.
 
 
