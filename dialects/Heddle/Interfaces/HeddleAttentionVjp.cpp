@@ -67,14 +67,16 @@ struct MaskGradient {
     return repeat(x, llvm::to_vector(llvm::seq<int64_t>(scores.getRank() - 1)));
   }
 
-  /// Multiplies queries, or what has their shape, with keys or values.
+  /// Multiplies queries, or what has their shape, with keys or values. The
+  /// letter of keys is not that of attention, `t`: a plan that splits `t` for a
+  /// ring splits no scores, whose `s` has the same axis.
   Value product(Value rows, Value columns) const {
     return make<ContractOp>(
         scores, wide(rows), wide(columns),
         ContractionAttr::get(b.getContext(),
                              b.getStringAttr(hasMembers ? "bsnrd" : "bsnd"),
-                             b.getStringAttr("btnd"),
-                             b.getStringAttr(hasMembers ? "bsnrt" : "bsnt")),
+                             b.getStringAttr("bknd"),
+                             b.getStringAttr(hasMembers ? "bsnrk" : "bsnk")),
         ContractPassAttr::get(b.getContext(), ContractPass::DGrad), name());
   }
 
