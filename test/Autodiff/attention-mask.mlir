@@ -22,16 +22,19 @@ func.func @forward(
 // CHECK-LABEL: func.func @gradients
 // CHECK: %[[O:.+]], %[[LSE:.+]] = heddle.attention "attn"
 // The weights.
-// CHECK: %[[QK:.+]] = heddle.contract "attn" pass(dgrad) [bsnd, btnd -> bsnt]
+// CHECK: %[[QK:.+]] = heddle.contract "attn" pass(dgrad) [bsnd, bknd -> bsnk]
 // CHECK: arith.mulf %[[QK]]
 // CHECK: %[[S:.+]] = arith.addf
 // CHECK: arith.cmpf ole, %[[LSE]]
 // CHECK: %[[SHIFTED:.+]] = arith.subf %[[S]]
 // CHECK: %[[E:.+]] = math.exp %[[SHIFTED]]
+// The order is computed: no constant is as large as scores.
+// CHECK: %[[BACK:.+]] = arith.subi {{.*}} : tensor<6x6xi32>
+// CHECK: arith.cmpi sge, %[[BACK]]
 // CHECK: %[[P:.+]] = arith.select %{{.+}}, %[[E]]
 // The gradients of the weights, less those of their sum.
 // CHECK: arith.mulf %{{.+}}, %[[O]]
-// CHECK: heddle.contract "attn" pass(dgrad) [bsnd, btnd -> bsnt]
+// CHECK: heddle.contract "attn" pass(dgrad) [bsnd, bknd -> bsnk]
 // CHECK: %[[DP:.+]] = arith.subf
 // CHECK: %[[DS:.+]] = arith.mulf %[[P]], %[[DP]]
 // CHECK: %[[SUM:.+]] = heddle.reduce "attn" sum %[[DS]] over [0] : tensor<4x6x2x6xf32> -> tensor<6x2x6xf32>

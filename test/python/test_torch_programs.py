@@ -1,6 +1,7 @@
 """Gradients and ten steps of the programs, on one device and on four; and errors for
 what cannot be right."""
 
+import threading
 import unittest
 from typing import Any
 
@@ -11,19 +12,26 @@ from torch import nn
 from torch_programs import PROGRAMS, Of
 
 PLANS = {"one": None, "four": {"mesh": {"dp": 2, "tp": 2}, "zero": 3}}
+# Each device has a part of each sequence.
+PARTS = {"mesh": {"cp": 2}}
 
 
 class Programs(unittest.TestCase):
     def test_trained_bias_stores_no_scores(self) -> None:
-        for name in ("trained_bias", "trained_bias_by_hand"):
+        for name, mask in (
+            ("trained_bias", "mask"),
+            ("trained_bias_by_hand", "mask"),
+            ("trained_bias_in_window", "causal window.* mask"),
+        ):
             torch.manual_seed(0)
             module = heddle.torch.export(*PROGRAMS[name]())
-            self.assertIn("heddle.attention", module.text, name)
+            self.assertRegex(module.text, f"heddle.attention .*{mask}", name)
 
 
 def _add_tests() -> None:
     for name, make in PROGRAMS.items():
-        for where, plan in PLANS.items():
+        plans = PLANS | ({"parts": PARTS} if "trained_bias" in name else {})
+        for where, plan in plans.items():
 
             def test(self: Programs, make: Any = make, plan: Any = plan) -> None:
                 torch.manual_seed(0)
@@ -45,6 +53,16 @@ class Sign(torch.autograd.Function):
         return gradient
 
 
+class First(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, parts: list[torch.Tensor]) -> torch.Tensor:
+        return parts[0].sign()
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> None:
+        return None
+
+
 class Errors(unittest.TestCase):
     def _expect(self, text: str, function: Any, layer: nn.Module) -> None:
         batch = (torch.randn(4, 6), torch.randn(4, 3))
@@ -56,6 +74,32 @@ class Errors(unittest.TestCase):
     def test_own_gradient(self) -> None:
         text = "test_torch_programs.py:[0-9]+: Sign .* a backward of its own"
         self._expect(text, lambda m, x: Sign.apply(m.layer(x)), nn.Linear(6, 3))
+
+    def test_own_gradient_of_nested_tensors(self) -> None:
+        text = "First .* a backward of its own"
+        self._expect(text, lambda m, x: First.apply([m.layer(x)]), nn.Linear(6, 3))
+
+    def test_other_threads_keep_own_gradients(self) -> None:
+        """A thread that trains while another one exports."""
+        gradients: list[torch.Tensor] = []
+
+        def train() -> None:
+            x = torch.ones(3, requires_grad=True)
+            Sign.apply(x).sum().backward()
+            gradients.append(x.grad)
+
+        def function(m: Any, x: torch.Tensor) -> torch.Tensor:
+            thread = threading.Thread(target=train)
+            thread.start()
+            thread.join()
+            return m.layer(x)
+
+        batch = (torch.randn(4, 6), torch.randn(4, 3))
+        model = Of(function, layer=nn.Linear(6, 3))
+        heddle.torch.export(model, batch, nn.MSELoss())
+        self.assertTrue(gradients)
+        for gradient in gradients:
+            self.assertTrue(torch.equal(gradient, torch.ones(3)))
 
     def test_branch_on_values(self) -> None:
         def function(m: Any, x: torch.Tensor) -> torch.Tensor:

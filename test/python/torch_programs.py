@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 Case = tuple[nn.Module, tuple[torch.Tensor, ...], nn.Module]
 PROGRAMS: dict[str, Callable[[], Case]] = {}
@@ -136,6 +137,23 @@ def linear_attention() -> Case:
     return Of(function, qkv=nn.Linear(8, 24)), (rand(4, 6, 8), rand(4, 6, 8)), MSE
 
 
+@program
+def trained_bias_in_window() -> Case:
+    """Causal, and no further back than three places."""
+
+    def function(m: Any, x: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(x.shape[1])
+        apart = places[None, :] - places[:, None]
+        q, k, v = _heads(m.qkv(x))
+        scores = q @ k.mT / 2 + _relative(apart, m.bias)
+        hidden = (apart > 0) | (apart < -2)
+        scores = scores + torch.zeros(6, 6).masked_fill(hidden, float("-inf"))
+        return _merged(m, scores.softmax(-1) @ v)
+
+    parts = _attention_parts() | {"bias": nn.Embedding(7, 4)}
+    return Of(function, **parts), (rand(SEQUENCES), rand(4, 6, 8)), MSE
+
+
 # Images.
 
 
@@ -246,6 +264,75 @@ def rows_set() -> Case:
     return model, (rand(4, 6), torch.tensor([3, 0, 3, 1]), rand(4, 3)), MSE
 
 
+@program
+def equal_rows_set() -> Case:
+    """Rows with equal ids: the last one stays. PyTorch's gradient of such rows is
+    wrong, so these need none."""
+
+    def function(m: Any, x: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        y = m.layer(x)
+        ones = torch.zeros(5, 3).index_put((ids,), torch.ones(()))
+        rows = torch.zeros(5, 3).index_put((ids,), x[:, :3])
+        columns = torch.zeros(4, 5).scatter(1, ids.expand(4, 4), x[:, :4])
+        return y * (ones + rows)[ids] + y.index_put((ids,), x[:, 3:]) + columns[:, :3]
+
+    model = Of(function, layer=nn.Linear(6, 3))
+    return model, (rand(4, 6), torch.tensor([3, 0, 3, 1]), rand(4, 3)), MSE
+
+
+@program
+def rows_from_the_end() -> Case:
+    def function(m: Any, x: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        y, from_end = m.layer(x), ids - 5
+        z = torch.zeros(5, 3).index_put((from_end,), y, accumulate=True)
+        z = z + torch.zeros(5, 3).index_put((ids - 5,), torch.ones(()))
+        return (
+            z[from_end] * z[from_end, (ids - 3).clamp(max=2)][:, None] + y[[-1, 0]][0]
+        )
+
+    model = Of(function, layer=nn.Linear(6, 3))
+    return model, (rand(4, 6), torch.tensor([3, 0, 3, 1]), rand(4, 3)), MSE
+
+
+@program
+def large_integers() -> Case:
+    """Numbers above 2^24, which f32 would join."""
+
+    def function(m: Any, x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        values, order = (n + 2**24).sort(-1)
+        ids = n.argsort(-1)[:, 0]
+        rows = (n + 2**24)[ids]
+        sums = torch.zeros(4, 3, dtype=n.dtype).index_put((ids,), rows, accumulate=True)
+        y = (values - 2**24) + order * (rows - 2**24) + sums.remainder(7)
+        return m.layer(x) + y.float()
+
+    model = Of(function, layer=nn.Linear(6, 3))
+    numbers = torch.tensor([[1, 3, 2], [2, 0, 1], [3, 2, 1], [5, 6, 1]])
+    return model, (rand(4, 6), numbers, rand(4, 3)), MSE
+
+
+@program
+def masked_sum() -> Case:
+    def function(m: Any, x: torch.Tensor) -> torch.Tensor:
+        y = m.layer(x)
+        return y.index_put((x[:, :3] > 0,), torch.tensor(0.5), accumulate=True)
+
+    return Of(function, layer=nn.Linear(6, 3)), (rand(4, 6), rand(4, 3)), MSE
+
+
+@program
+def repeated_by_einsum() -> Case:
+    """Dimensions of size 1, in an ellipsis and with a letter."""
+
+    def function(m: Any, x: torch.Tensor) -> torch.Tensor:
+        y = torch.einsum("...i,...io->...o", m.layer(x)[:, None], m.weight)
+        return y[:, 0] + torch.einsum("bi,bi->b", m.layer(x), m.column)[:, None]
+
+    parts = {"weight": nn.Parameter(rand(1, 1, 3, 2)), "layer": nn.Linear(6, 3)}
+    model = Of(function, **parts, column=nn.Parameter(rand(4, 1)))
+    return model, (rand(4, 6), rand(4, 2)), MSE
+
+
 # Parameters and state.
 
 
@@ -285,6 +372,17 @@ def running_mean() -> Case:
             return self.out((y - self.mean) / size)
 
     return Module(), (rand(4, 6), rand(4, 3)), MSE
+
+
+@program
+def checkpointed() -> Case:
+    """A part that is computed again for its gradient."""
+
+    def function(m: Any, x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(m.second, m.first(x).tanh(), use_reentrant=True)
+
+    parts = {"first": nn.Linear(6, 8), "second": nn.Linear(8, 3)}
+    return Of(function, **parts), (rand(4, 6), rand(4, 3)), MSE
 
 
 @program

@@ -67,14 +67,16 @@ struct MaskGradient {
     return repeat(x, llvm::to_vector(llvm::seq<int64_t>(scores.getRank() - 1)));
   }
 
-  /// Multiplies queries, or what has their shape, with keys or values.
+  /// Multiplies queries, or what has their shape, with keys or values. The
+  /// letter of keys is not that of attention, `t`: a plan that splits `t` for a
+  /// ring splits no scores, whose `s` has the same axis.
   Value product(Value rows, Value columns) const {
     return make<ContractOp>(
         scores, wide(rows), wide(columns),
         ContractionAttr::get(b.getContext(),
                              b.getStringAttr(hasMembers ? "bsnrd" : "bsnd"),
-                             b.getStringAttr("btnd"),
-                             b.getStringAttr(hasMembers ? "bsnrt" : "bsnt")),
+                             b.getStringAttr("bknd"),
+                             b.getStringAttr(hasMembers ? "bsnrk" : "bsnk")),
         ContractPassAttr::get(b.getContext(), ContractPass::DGrad), name());
   }
 
@@ -82,18 +84,39 @@ struct MaskGradient {
     return const_cast<AttentionOp &>(op).getOpNameAttr();
   }
 
-  /// Returns which keys the order and the window show, [query, key].
+  /// Returns 0, 1, ... along dimension `dim` of [query, key].
+  Value numbers(RankedTensorType grid, int64_t dim) const {
+    auto type =
+        RankedTensorType::get({grid.getDimSize(dim)}, grid.getElementType());
+    auto count = llvm::to_vector(
+        llvm::seq<int32_t>(0, static_cast<int32_t>(grid.getDimSize(dim))));
+    Value line = make<arith::ConstantOp>(
+        DenseElementsAttr::get(type, ArrayRef<int32_t>(count)));
+    return make<BroadcastOp>(grid, line, b.getDenseI64ArrayAttr({dim}), name());
+  }
+
+  /// Returns which keys the order and the window show, [query, key]. It is
+  /// computed, because a constant would be as large as the scores of one head.
   Value seenInOrder() {
-    int64_t queries = scores.getDimSize(1), keys = scores.getShape().back();
-    SmallVector<bool> seen;
-    for (int64_t s = 0; s < queries; ++s)
-      for (int64_t t = 0; t < keys; ++t)
-        seen.push_back(
-            (!op.getCausal() || t <= s) &&
-            (!op.getWindow() || std::abs(t - s) < int64_t(*op.getWindow())));
-    auto type = RankedTensorType::get({queries, keys}, b.getI1Type());
-    return repeat(make<arith::ConstantOp>(DenseElementsAttr::get(type, seen)),
-                  {1, scores.getRank() - 1});
+    auto grid = RankedTensorType::get(
+        {scores.getDimSize(1), scores.getShape().back()}, b.getI32Type());
+    Value back = make<arith::SubIOp>(numbers(grid, 0), numbers(grid, 1));
+    Value seen;
+    auto require = [&](arith::CmpIPredicate predicate, int32_t bound) {
+      Value next = make<arith::CmpIOp>(
+          predicate, back,
+          make<arith::ConstantOp>(DenseElementsAttr::get(grid, bound)));
+      seen = seen ? Value(make<arith::AndIOp>(seen, next)) : next;
+    };
+    if (op.getCausal())
+      require(arith::CmpIPredicate::sge, 0);
+    if (op.getWindow()) {
+      auto window = static_cast<int32_t>(std::min<int64_t>(
+          *op.getWindow(), std::numeric_limits<int32_t>::max()));
+      require(arith::CmpIPredicate::slt, window);
+      require(arith::CmpIPredicate::sgt, -window);
+    }
+    return repeat(seen, {1, scores.getRank() - 1});
   }
 
   /// Returns the mask in the shape of the scores.
@@ -202,6 +225,11 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
     return emitOpError() << "expected a mask that depends on no parameter, or "
                             "no dropout: no gradient of both is defined; "
                             "compute the scores and their softmax by other ops";
+  if (!getOffsets().empty())
+    return emitOpError() << "expected a mask that depends on no parameter, or "
+                            "attention of whole sequences: no gradient of the "
+                            "mask of a part is defined; differentiate before "
+                            "the program is split";
   operandGrads[getMaskIndex()] = MaskGradient(*this, b).build(grads[0]);
   return success();
 }

@@ -5,6 +5,7 @@ import dataclasses
 import pathlib
 import re
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
+from torch.utils import _pytree
+from torch.utils.checkpoint import CheckpointFunction
 
 from heddle.torch.errors import TorchError
 
@@ -147,17 +150,32 @@ def _stop_gradients(program: torch.export.ExportedProgram) -> None:
                 user.replace_input_with(node, detached)
 
 
+# Two threads that export take turns, because each replaces Function.apply.
+_EXPORT = threading.RLock()
+
+
 @contextlib.contextmanager
 def _without_own_gradients() -> Iterator[None]:
     """Refuses functions with a backward of their own, which torch.export would
-    replace by the derivative of what forward does."""
+    replace by the derivative of what forward does. Other threads that train keep
+    theirs."""
     function = torch.autograd.Function
-    apply = function.__dict__["apply"]
+    exporter = threading.get_ident()
 
-    def refuse(cls: type, *args: Any, **kwargs: Any) -> Any:
-        if torch.is_grad_enabled() and any(
-            isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args
-        ):
+    def guarded(cls: type, *args: Any, **kwargs: Any) -> Any:
+        is_differentiated = (
+            threading.get_ident() == exporter
+            and torch.is_grad_enabled()
+            and any(
+                isinstance(leaf, torch.Tensor) and leaf.requires_grad
+                for leaf in _pytree.tree_leaves((args, kwargs))
+            )
+        )
+        if is_differentiated and cls is CheckpointFunction:
+            # Its backward is the derivative of the function that it runs.
+            run, _, *operands = args
+            return run(*operands)
+        if is_differentiated:
             raise TorchError(
                 f"{cls.__name__} is a torch.autograd.Function with a backward of its "
                 "own, which torch.export drops; write it as ops that have this "
@@ -165,11 +183,13 @@ def _without_own_gradients() -> Iterator[None]:
             )
         return apply.__get__(None, cls)(*args, **kwargs)
 
-    function.apply = classmethod(refuse)  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        function.apply = apply  # type: ignore[method-assign]
+    with _EXPORT:
+        apply = function.__dict__["apply"]
+        function.apply = classmethod(guarded)  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            function.apply = apply  # type: ignore[method-assign]
 
 
 def _program(

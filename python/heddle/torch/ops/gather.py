@@ -63,9 +63,8 @@ def rows(e: Emitter, table: Value, ids: Value) -> Value:
     width = math.prod(table.shape[1:])
     flat = e.builder.reshape(table, (table.shape[0], width))
     shape = (*ids.shape, width)
-    if not table.is_float:  # whole numbers stay exact up to 2^24
-        found = rows(e, e.builder.convert(table, "f32"), ids)
-        return e.builder.convert(found, table.type)
+    if not table.is_float:
+        return _whole_rows(e, table, ids)
     found = e.builder.op(
         f"heddle.embedding {e.builder.quoted} {flat.name}, {ids.name} : {flat.tensor}, "
         f"{ids.tensor} -> {Value('', shape, table.type).tensor}",
@@ -74,6 +73,23 @@ def rows(e: Emitter, table: Value, ids: Value) -> Value:
         table.type,
     )
     return e.builder.reshape(found, (*ids.shape, *table.shape[1:]))
+
+
+def _whole_rows(e: Emitter, table: Value, ids: Value) -> Value:
+    """Returns rows of whole numbers. Those of 32 bits go in two parts, because f32
+    holds 24 bits."""
+    if table.type != "i32":
+        found = rows(e, e.builder.convert(table, "f32"), ids)
+        return e.builder.convert(found, table.type)
+    scale = e.builder.splat(1 << 16, table.shape, "i32")
+    high = e.builder.binary("div", table, scale)
+    low = e.builder.binary("sub", table, e.builder.binary("mul", high, scale))
+    found = [
+        e.builder.convert(rows(e, e.builder.convert(part, "f32"), ids), "i32")
+        for part in (high, low)
+    ]
+    scale = e.builder.splat(1 << 16, found[0].shape, "i32")
+    return e.builder.binary("add", e.builder.binary("mul", found[0], scale), found[1])
 
 
 @op("embedding")
@@ -97,6 +113,10 @@ def index(e: Emitter, x: Value, indices: Sequence[Value | None]) -> Value:
     used = [i for i, ids in enumerate(indices) if ids is not None]
     if any(indices[i].type == "i1" for i in used):  # type: ignore[union-attr]
         raise e.refuse("the size of the result depends on data")
+    indices = [
+        ids if ids is None else _from_start(e, ids, size)
+        for ids, size in zip(indices, x.shape, strict=False)
+    ]
     if used == list(range(len(used))):
         grid = _index_grid(e, x, [indices[i] for i in used])  # type: ignore[misc]
         if grid is not None:
@@ -113,6 +133,19 @@ def index(e: Emitter, x: Value, indices: Sequence[Value | None]) -> Value:
     count = len(y.shape) - len(rest)
     order = list(range(count, count + used[0])) + list(range(count))
     return e.builder.transpose(y, order + list(range(len(order), len(y.shape))))
+
+
+def _from_start(e: Emitter, ids: Value, size: int) -> Value:
+    """Returns the ids of `size` rows. Those below zero count from the end."""
+    if ids.source and ids.source[0] == "constant":
+        array = ids.source[1]
+        if (array >= 0).all():
+            return ids
+        array = np.where(array < 0, array + size, array).astype(array.dtype)
+        return e.builder.constant(array, ids.type)
+    below = e.builder.compare("lt", ids, e.builder.splat(0, ids.shape, ids.type))
+    length = e.builder.splat(size, ids.shape, ids.type)
+    return e.builder.select(below, e.builder.binary("add", ids, length), ids)
 
 
 def _place_of(ids: Value) -> tuple[int, int, int] | None:
@@ -183,20 +216,37 @@ def one_hot(e: Emitter, ids: Value, classes: int = -1) -> Value:
 # Sums into rows.
 
 
-def _sum_into(e: Emitter, ids: Value, parts: Value, size: int) -> Value:
-    """Returns for each number below `size` the sum of the parts along the last
-    dimension whose id it is."""
-    shape = (*parts.shape, size)
+def _hits(e: Emitter, ids: Value, size: int) -> Value:
+    """Returns where the ids are each number below `size`, in a new last
+    dimension."""
+    shape = (*ids.shape, size)
     numbers = e.builder.constant(np.arange(size, dtype=np.int32), "i32")
-    wide = [
-        e.builder.broadcast(e.builder.reshape(x, (*x.shape, 1)), shape)
-        for x in (ids, parts)
-    ]
-    hit = e.builder.compare("eq", wide[0], e.builder.broadcast(numbers, shape))
-    zero = e.builder.splat(0, shape, parts.type)
-    return e.builder.reduce(
-        "sum", e.builder.select(hit, wide[1], zero), [len(parts.shape) - 1]
-    )
+    wide = e.builder.broadcast(e.builder.reshape(ids, (*ids.shape, 1)), shape)
+    return e.builder.compare("eq", wide, e.builder.broadcast(numbers, shape))
+
+
+def _last_hits(e: Emitter, hits: Value) -> tuple[Value, Value]:
+    """Returns the last of each number's hits, and the numbers that have one.
+    PyTorch keeps any of the sources of equal ids."""
+    dim = len(hits.shape) - 2
+    order = np.arange(1, hits.shape[dim] + 1, dtype=np.float32)
+    places = e.builder.constant(order, "f32")
+    places = e.builder.broadcast_along(places, hits.shape, [dim])
+    none = e.builder.splat(0, hits.shape, "f32")
+    last = e.builder.reduce("max", e.builder.select(hits, places, none), [dim])
+    along = [i for i in range(len(hits.shape)) if i != dim]
+    wide = e.builder.broadcast_along(last, hits.shape, along)
+    is_set = e.builder.compare("gt", last, e.builder.splat(0, last.shape, "f32"))
+    return e.builder.compare("eq", places, wide), is_set
+
+
+def _sum_into(e: Emitter, hits: Value, parts: Value) -> Value:
+    """Returns for each number the sum of the parts along the last dimension that
+    hit it."""
+    wide = e.builder.broadcast(e.builder.reshape(parts, (*parts.shape, 1)), hits.shape)
+    zero = e.builder.splat(0, hits.shape, parts.type)
+    picked = e.builder.select(hits, wide, zero)
+    return e.builder.reduce("sum", picked, [len(parts.shape) - 1])
 
 
 @op("scatter_add", "index_add")
@@ -213,7 +263,7 @@ def scatter_add(
         parts = e.builder.slice(parts, [0] * rank, ids.shape, [1] * rank)
     if ids.shape[:-1] != x.shape[:-1] or alpha != 1:
         raise e.refuse("expected indices for all rows, and alpha 1")
-    y = e.builder.binary("add", x, _sum_into(e, ids, parts, x.shape[-1]))
+    y = e.builder.binary("add", x, _sum_into(e, _hits(e, ids, x.shape[-1]), parts))
     return e.builder.transpose(y, [order.index(i) for i in range(rank)])
 
 
@@ -221,7 +271,7 @@ def scatter_add(
 def scatter(
     e: Emitter, x: Value, dim: int, ids: Value, source: Value | float, **named: object
 ) -> Value:
-    """Where several ids are equal, PyTorch takes any of their sources."""
+    """Where several ids are equal, the last source stays."""
     if named.get("reduce") is not None:
         raise e.refuse("expected scatter without a reduction")
     rank = len(x.shape)
@@ -229,17 +279,15 @@ def scatter(
     x, ids = e.builder.transpose(x, order), e.builder.transpose(ids, order)
     if ids.shape[:-1] != x.shape[:-1]:
         raise e.refuse("expected indices for all rows")
-    size = x.shape[-1]
-    count = _sum_into(e, ids, e.builder.splat(1.0, ids.shape, "f32"), size)
-    hit = e.builder.compare("gt", count, e.builder.splat(0.0, count.shape, "f32"))
+    hits, is_set = _last_hits(e, _hits(e, ids, x.shape[-1]))
     if isinstance(source, Value):
         source = e.builder.transpose(source, order)
         source = e.builder.slice(source, [0] * rank, ids.shape, [1] * rank)
-        new = _sum_into(e, ids, source, size)
+        new = _sum_into(e, hits, source)
     else:
         new = e.builder.splat(source, x.shape, x.type)
     back = [order.index(i) for i in range(rank)]
-    return e.builder.transpose(e.builder.select(hit, new, x), back)
+    return e.builder.transpose(e.builder.select(is_set, new, x), back)
 
 
 @op("index_put", "_unsafe_index_put")
@@ -255,30 +303,40 @@ def index_put(
     if len(indices) != 1 or first is None:
         raise e.refuse("expected one index, of the first dimension")
     if first.type == "i1":
-        if math.prod(values.shape) != 1 or accumulate:
+        if math.prod(values.shape) != 1:
             raise e.refuse("the number of elements depends on data")
         wide = e.builder.broadcast_along(first, x.shape, range(len(first.shape)))
         value = e.builder.convert(e.builder.reshape(values, ()), x.type)
-        return e.builder.select(wide, e.builder.broadcast(value, x.shape), x)
-    count, size, width = math.prod(first.shape), x.shape[0], math.prod(x.shape[1:])
-    ids = e.builder.reshape(first, (count,))
-    numbers = e.builder.constant(np.arange(size, dtype=np.int32), "i32")
-    hit = e.builder.compare(
-        "eq",
-        e.builder.broadcast_along(ids, (count, size), [0]),
-        e.builder.broadcast(numbers, (count, size)),
-    )
+        value = e.builder.broadcast(value, x.shape)
+        if accumulate:
+            value = e.builder.binary("add", x, value)
+        return e.builder.select(wide, value, x)
+    count, width = math.prod(first.shape), math.prod(x.shape[1:])
+    ids = e.builder.reshape(_from_start(e, first, x.shape[0]), (count,))
+    hits = _hits(e, ids, x.shape[0])
+    if not accumulate:
+        hits, is_set = _last_hits(e, hits)
     values = e.builder.broadcast(values, (*first.shape, *x.shape[1:]))
-    values = e.builder.convert(values, "f32")
     values = e.builder.reshape(values, (count, width))
-    ones = e.builder.convert(hit, "f32")
-    total = e.builder.contract("tv, th -> vh", ones, values)
+    total = _rows_into(e, hits, values)
     total = e.builder.convert(e.builder.reshape(total, x.shape), x.type)
     if accumulate:
         return e.builder.binary("add", x, total)
-    is_set = e.builder.reduce("max", ones, [0])
-    is_set = e.builder.compare("gt", is_set, e.builder.splat(0.0, (size,), "f32"))
     return e.builder.select(e.builder.broadcast_along(is_set, x.shape, [0]), total, x)
+
+
+def _rows_into(e: Emitter, hits: Value, values: Value) -> Value:
+    """Returns for each number the sum of the rows that hit it."""
+    if values.type != "i32":
+        values = e.builder.convert(values, "f32")
+        return e.builder.contract(
+            "tv, th -> vh", e.builder.convert(hits, "f32"), values
+        )
+    # f32 holds 24 bits.
+    hits = e.builder.broadcast_along(hits, (*hits.shape, values.shape[1]), [0, 1])
+    wide = e.builder.broadcast_along(values, hits.shape, [0, 2])
+    zero = e.builder.splat(0, hits.shape, values.type)
+    return e.builder.reduce("sum", e.builder.select(hits, wide, zero), [0])
 
 
 # Bags.

@@ -185,6 +185,7 @@ def einsum(
 ) -> Value:
     """Multiplies the operands from left to right."""
     letters, result = _letters(e, text, values)
+    values = _of_one_size(e, values, letters)
     # What only one operand has, and the result does not, is summed first.
     terms = [
         _summed(
@@ -199,6 +200,20 @@ def einsum(
         into = "".join(kept) if i < len(terms) else result
         x, left = e.builder.contract(f"{left}, {right} -> {into}", x, y), into
     return e.builder.transpose(x, [left.index(letter) for letter in result])
+
+
+def _of_one_size(
+    e: Emitter, values: Sequence[Value], letters: Sequence[str]
+) -> list[Value]:
+    """Repeats the operands that have a letter with size 1, as PyTorch does."""
+    sizes: dict[str, int] = {}
+    for value, own in zip(values, letters, strict=True):
+        for letter, size in zip(own, value.shape, strict=True):
+            sizes[letter] = max(size, sizes.get(letter, size))
+    return [
+        e.builder.broadcast(value, tuple(sizes[letter] for letter in own))
+        for value, own in zip(values, letters, strict=True)
+    ]
 
 
 def _letters(e: Emitter, text: str, values: Sequence[Value]) -> tuple[list[str], str]:

@@ -38,7 +38,8 @@ def _sorted(
     order = [i for i in range(len(x.shape)) if i != axis(dim, len(x.shape))]
     order.append(axis(dim, len(x.shape)))
     rows = e.builder.transpose(x, order)
-    rows = rows if rows.is_float else e.builder.convert(rows, "f32")
+    # Whole numbers are compared and picked as such: f32 would join some.
+    rows = rows if rows.is_float else e.builder.convert(rows, "i32")
     size = rows.shape[-1]
     if np.prod(rows.shape) * size > _LIMIT:
         raise e.refuse(f"expected shorter rows to sort, got {size} elements")
