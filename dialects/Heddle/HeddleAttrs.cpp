@@ -1,7 +1,7 @@
 //===- HeddleAttrs.cpp - Parsing, printing and checking attributes --------===//
 
+#include "dialects/Heddle/Contraction.h"
 #include "dialects/Heddle/Heddle.h"
-#include "dialects/Heddle/Ops/Contraction.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Heddle/Contraction.h"
 #include "dialects/Heddle/Heddle.h"
-#include "dialects/Heddle/Ops/Contraction.h"
 #include "heddle/Support/AttentionPairs.h"
 #include "heddle/Support/Bytes.h"
 

@@ -1,7 +1,7 @@
 //===- HeddleLibraryOps.cpp - Ops for what libraries fuse -----------------===//
 
+#include "dialects/Heddle/Contraction.h"
 #include "dialects/Heddle/LibraryOps.h"
-#include "dialects/Heddle/Ops/Contraction.h"
 #include "heddle/Support/Bytes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"

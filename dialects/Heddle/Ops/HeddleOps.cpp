@@ -1,7 +1,7 @@
 //===- HeddleOps.cpp - Syntax of the ops of the model dialect -------------===//
 
+#include "dialects/Heddle/Contraction.h"
 #include "dialects/Heddle/EnumSyntax.h"
-#include "dialects/Heddle/Ops/Contraction.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 

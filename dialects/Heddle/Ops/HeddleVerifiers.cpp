@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Heddle/Contraction.h"
 #include "dialects/Heddle/Heddle.h"
 #include "dialects/Heddle/Ops/AttentionMask.h"
-#include "dialects/Heddle/Ops/Contraction.h"
 
 using namespace mlir;
 using namespace heddle;

@@ -1,7 +1,7 @@
 //===- Contraction.h - What all contractions share --------------*- C++ -*-===//
 
-#ifndef HEDDLE_DIALECTS_HEDDLE_OPS_CONTRACTION_H
-#define HEDDLE_DIALECTS_HEDDLE_OPS_CONTRACTION_H
+#ifndef HEDDLE_DIALECTS_HEDDLE_CONTRACTION_H
+#define HEDDLE_DIALECTS_HEDDLE_CONTRACTION_H
 
 #include "dialects/Heddle/Heddle.h"
 
@@ -30,4 +30,4 @@ int64_t countMultiplyAdds(ContractionAttr contraction, mlir::Value lhs,
 
 } // namespace heddle
 
-#endif // HEDDLE_DIALECTS_HEDDLE_OPS_CONTRACTION_H
+#endif // HEDDLE_DIALECTS_HEDDLE_CONTRACTION_H
