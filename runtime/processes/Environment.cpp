@@ -21,6 +21,8 @@ static Expected<int32_t> integer(const char *name, const char *text,
   return value;
 }
 
+static constexpr int32_t mostPort = 65535;
+
 /// The variables in which a launcher numbers the processes.
 struct Launcher {
   const char *process, *processes;
@@ -31,7 +33,21 @@ static constexpr Launcher launchers[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
 };
 
+/// Refuses one variable of torchrun's without the other: each process would
+/// train all ranks. Slurm sets one of its variables outside of jobs, too.
+static Status checkBothOrNone(const Launcher &launcher) {
+  const char *process = std::getenv(launcher.process);
+  const char *processes = std::getenv(launcher.processes);
+  if (bool(process) == bool(processes))
+    return Status::success();
+  return errorOf(
+      "environment variable ", process ? launcher.process : launcher.processes,
+      " is set: expected ", process ? launcher.processes : launcher.process,
+      ", too, or neither");
+}
+
 Expected<std::optional<JobOptions>> jobFromEnvironment() {
+  HEDDLE_RT_RETURN_IF_ERROR(checkBothOrNone(launchers[0]));
   JobOptions options;
   const char *process = nullptr, *processes = nullptr;
   for (const Launcher &launcher : launchers) {
@@ -70,10 +86,14 @@ Expected<std::optional<JobOptions>> jobFromEnvironment() {
                      "see in HEDDLE_JOB_FILE");
     Expected<int32_t> number = integer("MASTER_PORT", port, 1);
     HEDDLE_RT_RETURN_IF_ERROR(number.status());
-    options.port = *number;
     // The port itself belongs to torchrun's own store.
-    if (const char *agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE"))
-      options.port += std::strcmp(agent, "True") == 0;
+    const char *agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
+    int32_t next = agent && std::strcmp(agent, "True") == 0;
+    if (*number > mostPort - next)
+      return errorOf("environment variable MASTER_PORT: expected a port of at "
+                     "most ",
+                     mostPort - next, ", got ", *number);
+    options.port = *number + next;
   }
   if (const char *listener = std::getenv("HEDDLE_JOB_LISTENER");
       listener && options.process == 0) {

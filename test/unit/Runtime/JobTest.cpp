@@ -222,7 +222,14 @@ TEST(JobEnvironment, OfLaunchers) {
   ASSERT_TRUE(job.ok() && *job);
   EXPECT_EQ((*job)->process, 1);
   EXPECT_EQ((*job)->processes, 3);
+  ::setenv("MASTER_PORT", "99777", 1);
+  EXPECT_EQ(jobFromEnvironment().message(),
+            "environment variable MASTER_PORT: expected a port of at most "
+            "65535, got 99777");
   ::setenv("RANK", "7", 1);
+  EXPECT_EQ(jobFromEnvironment().message(),
+            "environment variable RANK is set: expected WORLD_SIZE, too, or "
+            "neither");
   ::setenv("WORLD_SIZE", "4", 1);
   EXPECT_EQ(jobFromEnvironment().message(),
             "environment variable RANK: expected a number below WORLD_SIZE, 4, "
