@@ -138,7 +138,12 @@ private:
     auto sizes = [](const std::vector<int64_t> &list) {
       return list.size() == 1 ? Json(list.front()) : Json(list);
     };
-    axes = {{"dp", sizes(mesh.data)}, {"tp", sizes(mesh.tensor)}};
+    // Entries may name the axes that split something.
+    axes = Json::object();
+    if (mesh.data != std::vector<int64_t>{1})
+      axes["dp"] = sizes(mesh.data);
+    if (mesh.tensor != std::vector<int64_t>{1})
+      axes["tp"] = sizes(mesh.tensor);
   }
 
   MeasuredBlock readBlock(const Json &value, const std::string &at) {
@@ -146,7 +151,15 @@ private:
     checkKeys(value, at, {"glob", "strategies"}, {"next"});
     block.glob = readText(value, at, "glob");
     each(value, at, "strategies", [&](const Json &one, const std::string &at) {
-      block.strategies.push_back(readStrategy(one, at));
+      BlockStrategy strategy = readStrategy(one, at);
+      if (llvm::any_of(block.strategies, [&](const BlockStrategy &other) {
+            return other.name == strategy.name;
+          }))
+        fail(at + ".name",
+             "expected a name that no other strategy of the block "
+             "has, got '" +
+                 strategy.name + "'");
+      block.strategies.push_back(std::move(strategy));
     });
     if (problem.empty() && block.strategies.empty())
       fail(at + ".strategies", "expected one or more, got none");
