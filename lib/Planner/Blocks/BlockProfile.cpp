@@ -242,9 +242,23 @@ private:
       });
       return strategy;
     }
+    checkAxes(parsed->operators, at + ".operators", *parsed);
+    checkAxes(parsed->storage, at + ".storage", *parsed);
     strategy.operators = std::move(parsed->operators);
     strategy.storage = std::move(parsed->storage);
     return strategy;
+  }
+
+  template <typename EntryT>
+  void checkAxes(const std::vector<EntryT> &entries, const std::string &at,
+                 const Plan &plan) {
+    for (const EntryT &entry : entries)
+      for (const auto &assignment : entry.assignments)
+        for (const std::string &axis : assignment.axes)
+          if (plan.getAxisSize(axis) <= 1)
+            fail(at + "[\"" + entry.glob + "\"]",
+                 "expected axes that split the mesh of the blocks, got \"" +
+                     axis + "\"");
   }
 
   std::string source, problem;
