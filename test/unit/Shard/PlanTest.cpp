@@ -176,7 +176,8 @@ TEST(PlanTest, ErrorsShowTheLine) {
   EXPECT_EQ(llvm::toString(plan.takeError()),
             "plan.json:2:2: $: unknown key \"mseh\", did you mean \"mesh\"?\n"
             " \"mseh\": {}}\n ^\n"
-            "plan.json: $: expected a \"mesh\"");
+            "plan.json:1:1: $: expected a \"mesh\"\n"
+            "{\"version\": 1,\n^");
 }
 
 TEST(PlanTest, ErrorsNameThePlace) {
