@@ -33,8 +33,8 @@ struct Collective {
   /// Nanoseconds of the steady clock: when what the call waits for was over. A
   /// stream's thread may start it later, because a computation has its core.
   /// Emulated links need no core, so they begin then. Earlier communication on
-  /// the stream does not count, because its end may have been noticed late, too.
-  /// 0: when the call starts.
+  /// the stream does not count, because its end may have been noticed late,
+  /// too. 0: when the call starts.
   int64_t ready = 0;
 
   /// Returns what the members must agree on besides kind, type and count.

@@ -135,8 +135,8 @@ struct MemoryUse {
   /// What the runtime allocates, as in the artifact's manifest.
   DeviceMemoryPlan plan;
   int64_t capacity = 0; ///< of a device of the cluster
-  /// The most bytes that slots hold of values in flight, and of values that only
-  /// the passes for weights still need.
+  /// The most bytes that slots hold of values in flight, and of values that
+  /// only the passes for weights still need.
   int64_t inFlight = 0, forWeights = 0;
   /// Bytes in use from a time on: variables, arguments and results, and the
   /// parts of the arena and of slots that hold values. Times ascend.

@@ -65,8 +65,8 @@ public:
   Status recordEvent(int32_t stream, int32_t event);
   Status waitEvent(int32_t stream, int32_t event);
 
-  /// Returns, in nanoseconds of the steady clock, when all that the running call
-  /// of a stream waited for was over. For that call's own use.
+  /// Returns, in nanoseconds of the steady clock, when all that the running
+  /// call of a stream waited for was over. For that call's own use.
   int64_t getReadyTime(int32_t stream) const {
     return streams[size_t(stream)]->ready;
   }
