@@ -2,6 +2,7 @@
 // RUN: split-file %s %t
 // RUN: heddle-opt %t/bias.mlir --heddle-build-training-step="clip=0 gradients=true evaluate=false" | FileCheck %t/bias.mlir
 // RUN: not heddle-opt %t/dropout.mlir --heddle-build-training-step 2>&1 | FileCheck %t/dropout.mlir
+// RUN: not heddle-opt %t/part.mlir --heddle-build-training-step 2>&1 | FileCheck %t/part.mlir
 
 //--- bias.mlir
 heddle.variable @bias : tensor<6x2x6xf32> parameter init(zeros)
@@ -57,3 +58,22 @@ func.func @forward(
   return %sum, %one : tensor<f32>, tensor<f32>
 }
 // CHECK: error: 'heddle.attention' op expected a mask that depends on no parameter, or no dropout
+
+//--- part.mlir
+heddle.variable @bias : tensor<1x6x2x6xf32> parameter init(zeros)
+
+func.func @forward(
+    %q: tensor<4x6x2x8xf32> {heddle.name = "q", heddle.role = #heddle.port_role<features>})
+    -> (tensor<f32> {heddle.name = "loss_sum", heddle.role = #heddle.port_role<loss_sum>},
+        tensor<f32> {heddle.name = "count", heddle.role = #heddle.port_role<label_count>}) {
+  %mask = heddle.load @bias : tensor<1x6x2x6xf32>
+  %zero = arith.constant 0 : index
+  %first = arith.constant 6 : index
+  %o, %lse = heddle.attention "attn" %q, %q, %q causal scale(0.5) mask(%mask : tensor<1x6x2x6xf32>)
+    offsets(%zero, %first, %zero, %zero, %zero)
+    : tensor<4x6x2x8xf32>, tensor<4x6x2x8xf32>, tensor<4x6x2x8xf32> -> tensor<4x6x2x8xf32>, tensor<4x6x2xf32>
+  %sum = heddle.reduce sum %o over [0, 1, 2, 3] : tensor<4x6x2x8xf32> -> tensor<f32>
+  %one = arith.constant dense<1.0> : tensor<f32>
+  return %sum, %one : tensor<f32>, tensor<f32>
+}
+// CHECK: error: 'heddle.attention' op expected a mask that depends on no parameter, or attention of whole sequences
