@@ -116,7 +116,8 @@ struct StepBounds {
   /// By level of the cluster: the bytes over its busiest link.
   std::vector<double> links;
   /// The longest chain of calls of which each reads what an earlier one wrote.
-  double criticalPath = 0;
+  /// None if steps overlap.
+  std::optional<double> criticalPath;
 
   double get() const;
   /// Returns "compute", "critical path" or the name of the level.
@@ -135,8 +136,8 @@ struct MemoryUse {
   /// What the runtime allocates, as in the artifact's manifest.
   DeviceMemoryPlan plan;
   int64_t capacity = 0; ///< of a device of the cluster
-  /// The most bytes that slots hold of values in flight, and of values that only
-  /// the passes for weights still need.
+  /// The most bytes that slots hold of values in flight, and of values that
+  /// only the passes for weights still need.
   int64_t inFlight = 0, forWeights = 0;
   /// Bytes in use from a time on: variables, arguments and results, and the
   /// parts of the arena and of slots that hold values. Times ascend.
@@ -151,7 +152,9 @@ struct MemoryUse {
 struct Simulation {
   std::string cluster;
   int64_t devices = 1;
-  /// Of the step. Without a barrier, steps follow each other with this period.
+  /// Of the step. Without a barrier, steps follow each other with this period,
+  /// and `exposed` and `times` are of a step that others overlap. `calls`,
+  /// `streams` and memory are of one step from an empty pipeline.
   double seconds = 0;
   /// Of the list that waits longest: the seconds for which its compute stream
   /// waits for communication.
