@@ -116,7 +116,8 @@ struct StepBounds {
   /// By level of the cluster: the bytes over its busiest link.
   std::vector<double> links;
   /// The longest chain of calls of which each reads what an earlier one wrote.
-  double criticalPath = 0;
+  /// None if steps overlap.
+  std::optional<double> criticalPath;
 
   double get() const;
   /// Returns "compute", "critical path" or the name of the level.
@@ -151,7 +152,9 @@ struct MemoryUse {
 struct Simulation {
   std::string cluster;
   int64_t devices = 1;
-  /// Of the step. Without a barrier, steps follow each other with this period.
+  /// Of the step. Without a barrier, steps follow each other with this period,
+  /// and `exposed` and `times` are of a step that others overlap. `calls`,
+  /// `streams` and memory are of one step from an empty pipeline.
   double seconds = 0;
   /// Of the list that waits longest: the seconds for which its compute stream
   /// waits for communication.

@@ -29,17 +29,18 @@ double Simulation::getBubble() const {
 }
 
 double StepBounds::get() const {
-  double most = std::max(compute, criticalPath);
+  double most = std::max(compute, criticalPath.value_or(0));
   for (double link : links)
     most = std::max(most, link);
   return most;
 }
 
 std::string StepBounds::getName(const Cluster &cluster) const {
+  double path = criticalPath.value_or(0);
   for (auto [seconds, level] : llvm::zip(links, cluster.levels))
-    if (seconds == get() && seconds > std::max(compute, criticalPath))
+    if (seconds == get() && seconds > std::max(compute, path))
       return "links of " + level.name;
-  return criticalPath > compute ? "critical path" : "compute";
+  return path > compute ? "critical path" : "compute";
 }
 
 namespace {
@@ -211,7 +212,8 @@ LogicalResult Simulator::runTogether(ArrayRef<CallQueues> queues) {
   auto repeat = double(queues.front().repeat);
   result.seconds += repeat * length;
   result.bounds.compute += repeat * compute;
-  result.bounds.criticalPath += repeat * path;
+  result.bounds.criticalPath =
+      result.bounds.criticalPath.value_or(0) + repeat * path;
   return success();
 }
 
@@ -294,11 +296,13 @@ static CallList repeatList(const CallList &list, unsigned times) {
   return repeated;
 }
 
-/// Returns the time from the end of a run of all lists to that of the next.
-static FailureOr<double> getPeriod(ModuleOp module, ArrayRef<CallList> lists,
-                                   LinkTraffic &links, MeshAttr mesh,
-                                   CostModel &model,
-                                   const SimulateOptions &options) {
+/// Sets the times of a step that others overlap: the time from the end of a run
+/// of all lists to that of the next, and what each list computes and waits for
+/// in between.
+static LogicalResult setPeriod(Simulation &step, ModuleOp module,
+                               ArrayRef<CallList> lists, LinkTraffic &links,
+                               MeshAttr mesh, CostModel &model,
+                               const SimulateOptions &options) {
   constexpr unsigned kRuns = 3; // the first one begins with an empty pipeline
   std::vector<CallList> repeated;
   for (const CallList &list : lists)
@@ -308,11 +312,21 @@ static FailureOr<double> getPeriod(ModuleOp module, ArrayRef<CallList> lists,
   if (failed(simulation))
     return failure();
   double ends[kRuns] = {};
+  for (ListTimes &times : step.times)
+    times.exposed = 0;
   for (const SimulatedCall &call : simulation->calls) {
-    double &end = ends[call.entry / lists[call.list].calls.size()];
-    end = std::max(end, call.end);
+    auto run = call.entry / lists[call.list].calls.size();
+    ends[run] = std::max(ends[run], call.end);
+    if (run == kRuns - 1)
+      step.times[call.list].exposed += double(call.repeat) * call.exposed;
   }
-  return ends[kRuns - 1] - ends[kRuns - 2];
+  step.seconds = ends[kRuns - 1] - ends[kRuns - 2];
+  step.exposed = 0;
+  for (const ListTimes &times : step.times)
+    step.exposed = std::max(step.exposed, times.exposed);
+  // Other steps run beside the longest chain of one, so it is no bound.
+  step.bounds.criticalPath.reset();
+  return success();
 }
 
 FailureOr<Simulation> heddle::simulate(ModuleOp module,
@@ -337,12 +351,7 @@ FailureOr<Simulation> heddle::simulate(ModuleOp module,
       Simulator(module, lists, links, mesh, model, options).run();
   if (failed(result) || lists.size() == 1 || lists.front().hasBarrier)
     return result;
-  FailureOr<double> period =
-      getPeriod(module, lists, links, mesh, model, options);
-  if (failed(period))
+  if (failed(setPeriod(*result, module, lists, links, mesh, model, options)))
     return failure();
-  result->seconds = *period;
-  // Other steps run beside the longest chain of one.
-  result->bounds.criticalPath = 0;
   return result;
 }

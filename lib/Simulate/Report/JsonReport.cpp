@@ -82,7 +82,8 @@ static void writeStep(json::OStream &out, const Simulation &simulation,
     const StepBounds &bounds = simulation.bounds;
     out.attribute("seconds", bounds.get());
     out.attribute("compute", bounds.compute);
-    out.attribute("critical_path", bounds.criticalPath);
+    if (bounds.criticalPath)
+      out.attribute("critical_path", *bounds.criticalPath);
     out.attributeObject("links", [&] {
       for (auto [seconds, level] : llvm::zip(bounds.links, cluster.levels))
         out.attribute(level.name, seconds);

@@ -116,7 +116,8 @@ private:
     printTime("  compute", bounds.compute);
     for (auto [seconds, level] : llvm::zip(bounds.links, cluster.levels))
       printTime("  links of " + level.name, seconds);
-    printTime("  critical path", bounds.criticalPath);
+    if (bounds.criticalPath)
+      printTime("  critical path", *bounds.criticalPath);
   }
 
   void printLists() {

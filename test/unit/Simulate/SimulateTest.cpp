@@ -43,7 +43,7 @@ TEST(Simulate, ACollectiveRunsBesideAProduct) {
   EXPECT_EQ(sum.waitedFor, find(s, "a"));
   EXPECT_EQ(sum.waitedBy, find(s, "c"));
   EXPECT_NEAR(s.bounds.compute, 2.5e-3, 1e-12);
-  EXPECT_NEAR(s.bounds.criticalPath, 3e-3, 1e-12); // a, sum, c
+  EXPECT_NEAR(s.bounds.criticalPath.value(), 3e-3, 1e-12); // a, sum, c
   ASSERT_EQ(s.bounds.links.size(), 1u);
   EXPECT_NEAR(s.bounds.links[0], 1e-3, 1e-12);
   EXPECT_EQ(s.bounds.getName(makeRoundCluster(2)), "critical path");
@@ -60,7 +60,7 @@ TEST(Simulate, ACollectiveOnTheComputeStreamIsExposed) {
   EXPECT_NEAR(s.seconds, 2.5e-3, 1e-12);
   EXPECT_NEAR(s.exposed, 1e-3, 1e-12);
   // The last product reads nothing that the others write.
-  EXPECT_NEAR(s.bounds.criticalPath, 2e-3, 1e-12);
+  EXPECT_NEAR(s.bounds.criticalPath.value(), 2e-3, 1e-12);
 }
 
 TEST(Simulate, CollectivesShareLinks) {
@@ -264,9 +264,10 @@ TEST(Simulate, AMissingPeakRateIsAnError) {
     return success();
   });
   EXPECT_TRUE(failed(programs.run(cluster)));
-  EXPECT_NE(message.find("computes in 'f32', of which the cluster 'round' states "
-                         "no peak rate: add it to device.peak"),
-            std::string::npos)
+  EXPECT_NE(
+      message.find("computes in 'f32', of which the cluster 'round' states "
+                   "no peak rate: add it to device.peak"),
+      std::string::npos)
       << message;
 }
 
