@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -252,7 +253,13 @@ Expected<Joined> joinAsFirst(const JobOptions &options) {
     HEDDLE_RT_RETURN_IF_ERROR(writeFileAtomically(
         options.file.string(),
         concat(localAddressOf(listener), " ", portOf(listener), "\n")));
-  return Door(options, std::move(listener)).run();
+  Expected<Joined> joined = Door(options, std::move(listener)).run();
+  // A file that stays would lead the processes of the next job to this port.
+  if (!options.file.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove(options.file, ignored);
+  }
+  return joined;
 }
 
 //===----------------------------------------------------------------------===//

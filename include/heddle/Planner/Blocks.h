@@ -29,7 +29,8 @@ struct BlockStrategy {
 /// What it takes to go from a block to one that comes after it in the program.
 struct BlockChange {
   std::string glob; ///< that of the block after it
-  /// Row-major over the strategies of the block and of the one after it.
+  /// What each change of strategy between the two blocks takes: row-major,
+  /// strategies of the block as rows, of the block after it as columns.
   std::vector<double> seconds;
 };
 
@@ -38,7 +39,7 @@ struct BlockChange {
 struct MeasuredBlock {
   std::string glob;
   std::vector<BlockStrategy> strategies;
-  /// Other changes take no time.
+  /// A change to a block that is not listed takes no time.
   std::vector<BlockChange> next;
 };
 

@@ -173,7 +173,7 @@ double BoundModel::getTraffic(const Candidate &candidate,
       1 / double(topology.getSize(axes.data) * topology.getSize(axes.context));
   double tensor = double(topology.getSize(axes.tensor));
   AxisMask replicas = axes.data | axes.context;
-  // What is narrow in products may travel narrow.
+  // With bf16 products, parameters and activations may travel in bf16.
   double narrow = request.training.bf16 ? 0.5 : 1;
   LinkBounds links(topology);
   // Operators that are computed whole exchange no sums, and those that are

@@ -1,7 +1,6 @@
 //===- Search.cpp - The search for the best plan --------------------------===//
 
 #include "Search.h"
-#include "../Blocks/FindBlockPlan.h"
 #include "../Complete/CompletePlan.h"
 #include <limits>
 #include <set>

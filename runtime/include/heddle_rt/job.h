@@ -39,7 +39,8 @@ struct JobOptions {
   std::string address = "127.0.0.1";
   int port = 0;
   /// If not empty, process 0 takes any free port of `address` and writes it to
-  /// this file, which the others read.
+  /// this file, which the others read. It removes the file when all have
+  /// joined.
   std::filesystem::path file;
   /// Descriptor of a socket on which process 0 listens already; -1: none.
   int listener = -1;
