@@ -73,29 +73,48 @@ void heddle::runtime::pruneCheckpoints(const fs::path &folder, int64_t keep) {
 // The lock of a run's folder
 //===----------------------------------------------------------------------===//
 
+static constexpr const char *lockName = ".lock";
+
 RunLock::~RunLock() {
   if (descriptor >= 0)
     ::close(descriptor); // releases the lock
 }
 
-Expected<RunLock> RunLock::take(const fs::path &folder) {
-  fs::path file = folder / ".lock";
+/// Locks the file in the given way, and fails if another process has it.
+static Status lockFile(int descriptor, int way, const fs::path &folder) {
+  if (::flock(descriptor, way | LOCK_NB) == 0)
+    return Status::success();
+  if (errno != EWOULDBLOCK)
+    return error("cannot lock '" + (folder / lockName).string() +
+                 "': " + std::strerror(errno));
+  std::string holder;
+  char text[256] = {};
+  if (::pread(descriptor, text, sizeof text - 1, 0) > 0)
+    holder = std::string(", process ") + text;
+  return error("another run writes to '" + folder.string() + "'" + holder +
+               ": wait for its end, or choose another folder");
+}
+
+Status RunLock::checkFree(const fs::path &folder) {
   RunLock lock;
-  lock.descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  lock.descriptor =
+      ::open((folder / lockName).c_str(), O_RDONLY | O_CLOEXEC, 0);
+  if (lock.descriptor < 0)
+    return Status::success();
+  // Shared, so that two processes that ask do not take each other for a run.
+  return lockFile(lock.descriptor, LOCK_SH, folder);
+}
+
+Expected<RunLock> RunLock::take(const fs::path &folder) {
+  RunLock lock;
+  lock.descriptor =
+      ::open((folder / lockName).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock.descriptor < 0)
     return error("cannot write to the folder '" + folder.string() +
                  "': " + std::strerror(errno));
+  if (Status status = lockFile(lock.descriptor, LOCK_EX, folder); !status.ok())
+    return status;
   char text[256] = {};
-  if (::flock(lock.descriptor, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK)
-      return error("cannot lock '" + file.string() +
-                   "': " + std::strerror(errno));
-    std::string holder;
-    if (::pread(lock.descriptor, text, sizeof text - 1, 0) > 0)
-      holder = std::string(", process ") + text;
-    return error("another run writes to '" + folder.string() + "'" + holder +
-                 ": wait for its end, or choose another folder");
-  }
   char host[128] = "an unknown host";
   ::gethostname(host, sizeof host - 1);
   int length = std::snprintf(text, sizeof text, "%d on host %s",

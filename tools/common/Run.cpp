@@ -215,10 +215,15 @@ std::string tools::checkTrainFlags(const TrainFlags &flags) {
   bool found = !runtime::listCheckpoints(folder).empty();
   if (flags.options.resume && !found)
     return "cannot resume: no checkpoint in '" + folder.string() + "'";
-  if (!flags.options.resume && found)
+  if (!flags.options.resume && found) {
+    if (runtime::Status status =
+            runtime::RunLock::checkFree(flags.options.output);
+        !status.ok())
+      return std::string(status.message());
     return "'" + flags.options.output.string() +
            "' already holds a run with checkpoints; continue it with --resume, "
            "or choose another folder with --output";
+  }
   return "";
 }
 

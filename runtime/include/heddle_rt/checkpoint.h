@@ -88,6 +88,8 @@ public:
   /// Takes the lock of a folder, and removes what a run that was killed left
   /// there. An error names the process that has the lock.
   static Expected<RunLock> take(const std::filesystem::path &folder);
+  /// Fails with a message that names the process that has the folder, if any.
+  static Status checkFree(const std::filesystem::path &folder);
   RunLock(RunLock &&other) noexcept
       : descriptor(std::exchange(other.descriptor, -1)) {}
   RunLock &operator=(RunLock &&other) noexcept {
