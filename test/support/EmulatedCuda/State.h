@@ -20,6 +20,7 @@ enum : Result {
   kInvalidValue = 1,
   kNoMemory = 2,
   kNoDevice = 100,
+  kInvalidContext = 201,
   kInvalidImage = 218,
   kInvalidHandle = 400,
   kNotFound = 500,
