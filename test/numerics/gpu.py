@@ -51,7 +51,9 @@ class GpuPrograms(Programs):
     def compile(self, model, artifact, arguments):
         super().compile(model, self.module(artifact),
                         arguments + ["--target-gpu", "sm_80", "--stop-after", "llvm"])
-        super().compile(self.module(artifact), artifact, [])
+        # A module does not keep the seed of the initial parameters.
+        seed = arguments.index("--seed")
+        super().compile(self.module(artifact), artifact, arguments[seed:seed + 2])
 
     def use(self, artifact):
         self.runs += 1

@@ -111,7 +111,7 @@ Result cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
     return kCaptureUnsupported;
   if (std::string text = gpu.check(to, bytes, "a copy"); !text.empty())
     return gpu.report(text);
-  Access access(gpu);
+  Access access(gpu, to);
   std::memcpy(reinterpret_cast<void *>(to), from, bytes);
   return 0;
 }
@@ -120,7 +120,7 @@ Result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
   Gpu &gpu = Gpu::get();
   if (std::string text = gpu.check(from, bytes, "a copy"); !text.empty())
     return gpu.report(text);
-  Access access(gpu);
+  Access access(gpu, from);
   std::memcpy(to, reinterpret_cast<void *>(from), bytes);
   return 0;
 }
