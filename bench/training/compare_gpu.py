@@ -9,6 +9,8 @@ contender runs in a process of its own, on the first visible GPU, with the same
 tokens, AdamW and clipping at 1.0. Prints, and with --json writes, the median time
 of a step, tokens a second, MFU and memory of both, and the ratio. Needs a Python
 with torch for PyTorch's part. Ends with 3 if there is no GPU, before anything runs.
+--rehearse: both contenders run on the CPU, ARTIFACT being a small one for it, so that
+the first run on a GPU does not fail on a trifle; nothing is measured.
 """
 
 import argparse
@@ -91,7 +93,7 @@ def write_tokens(path, sizes, rows):
     path.write_bytes(struct.pack(f"<{len(tokens)}H", *tokens))
 
 
-def run_pytorch(sizes, steps, data):
+def run_pytorch(sizes, steps, data, device):
     """Trains in PyTorch; prints one JSON object."""
     import torch
     from torch import nn
@@ -135,19 +137,21 @@ def run_pytorch(sizes, steps, data):
 
     torch.manual_seed(0)
     torch.set_float32_matmul_precision("high")
-    model = Gpt2().cuda().train()
+    model = Gpt2().to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.01,
                                   fused=True)
-    compiled = torch.compile(model)
+    on_gpu = device == "cuda"
+    compiled = torch.compile(model, backend="inductor" if on_gpu else "eager")
     numbers = torch.frombuffer(bytearray(data.read_bytes()), dtype=torch.uint16).long()
     window = sizes["batch"] * sizes["sequence"]
     shape = (sizes["batch"], sizes["sequence"])
     times, losses = [], []
     for step in range(steps):
-        part = numbers[step * window:(step + 1) * window + 1].cuda()
-        torch.cuda.synchronize()
+        part = numbers[step * window:(step + 1) * window + 1].to(device)
+        if on_gpu:
+            torch.cuda.synchronize()
         start = time.perf_counter()
-        with torch.autocast("cuda", torch.bfloat16):
+        with torch.autocast(device, torch.bfloat16):
             loss = compiled(part[:-1].view(shape), part[1:].view(shape))
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -155,8 +159,8 @@ def run_pytorch(sizes, steps, data):
         optimizer.zero_grad(set_to_none=True)
         losses.append(loss.item())
         times.append(time.perf_counter() - start)
-    print(json.dumps({"times": times, "loss": losses,
-                      "allocated": torch.cuda.max_memory_allocated() / 2**30}))
+    allocated = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0
+    print(json.dumps({"times": times, "loss": losses, "allocated": allocated}))
 
 
 def measure(command):
@@ -184,7 +188,8 @@ def measure_heddle(args, data, folder):
 
 def measure_pytorch(args, sizes, data):
     output, memory = measure([args.python, __file__, "--pytorch", json.dumps(sizes), "--steps",
-                              str(args.steps), "--data", str(data)])
+                              str(args.steps), "--data", str(data)]
+                             + (["--rehearse"] if args.rehearse else []))
     return {**json.loads(output.strip().splitlines()[-1]), "memory": memory}
 
 
@@ -207,11 +212,14 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="also write the results here")
     parser.add_argument("--dry-run", action="store_true",
                         help="without a GPU: check the artifact and say what would run")
+    parser.add_argument("--rehearse", action="store_true",
+                        help="run both on the CPU; measure nothing")
     parser.add_argument("--pytorch", help=argparse.SUPPRESS)
     parser.add_argument("--data", type=pathlib.Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.pytorch:
-        return run_pytorch(json.loads(args.pytorch), args.steps, args.data)
+        return run_pytorch(json.loads(args.pytorch), args.steps, args.data,
+                           "cpu" if args.rehearse else "cuda")
     if not args.artifact:
         parser.error("expected an artifact")
     sizes = read_sizes(args.artifact)
@@ -220,7 +228,7 @@ def main():
     if args.dry_run:
         print(f"{args.artifact}: {what}; nothing was measured")
         return 0
-    name = query_gpu("name")
+    name = "a rehearsal" if args.rehearse else query_gpu("name")
     if not name:
         print("no GPU at hand (nvidia-smi shows none): nothing was measured",
               file=sys.stderr)
@@ -239,12 +247,18 @@ def main():
                 errors[contender] = str(error)
     ratio = (rows["PyTorch"]["seconds"] / rows["Heddle"]["seconds"]
              if len(rows) == 2 else None)
+    if args.rehearse:
+        for row in rows.values():
+            print(f"{row['last_loss']:.4f}")
+        rows, ratio = {}, None
+        what += "; nothing was measured"
     if args.json:
         args.json.write_text(json.dumps(
             {"gpu": name, "sizes": sizes, "rows": rows, "errors": errors,
              "speed": ratio}, indent=1))
     print(f"{name}: {what}")
-    print(f"{'':10}{'s/step':>9}{'tokens/s':>11}{'MFU':>7}{'GiB':>7}   last loss")
+    if not args.rehearse:
+        print(f"{'':10}{'s/step':>9}{'tokens/s':>11}{'MFU':>7}{'GiB':>7}   last loss")
     for contender, row in rows.items():
         mfu = f"{row['mfu']:7.1%}" if row["mfu"] else f"{'?':>7}"
         print(f"{contender:10}{row['seconds']:9.4f}{row['tokens_per_second']:11.0f}{mfu}"

@@ -24,6 +24,7 @@ Status heddle_rt_device::fusedMatmul(int32_t, const heddle_rt_matmul_desc &,
                        "products");
 }
 
+Status heddle_rt_device::useThread() { return Status::success(); }
 Expected<bool> heddle_rt_device::beginRun(size_t) { return false; }
 Status heddle_rt_device::endRun() { return Status::success(); }
 

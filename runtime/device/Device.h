@@ -127,6 +127,13 @@ struct heddle_rt_device {
   virtual Status collective(int32_t stream,
                             const heddle::runtime::Collective &call) = 0;
 
+  /// Returns true if a receive returns only when its message was sent, which
+  /// the device keeps a copy of until then. Such a device is used by several
+  /// threads: while one issues calls of programs, others issue transfers, and
+  /// record and wait for events. Each calls `useThread` first.
+  virtual bool waitsInReceives() const { return false; }
+  virtual Status useThread();
+
   virtual Status recordEvent(int32_t stream, int32_t event) = 0;
   virtual Status waitEvent(int32_t stream, int32_t event) = 0;
   /// Waits for all streams, also after the device has failed: when it returns,

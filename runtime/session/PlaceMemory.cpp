@@ -4,6 +4,8 @@
 #include "support/Message.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 namespace heddle::runtime {
 
@@ -139,6 +141,30 @@ void SessionState::assignBorders(DeviceState &device) {
   device.borderBytes = next.bytes();
 }
 
+/// Returns the most bytes of messages that a device has sent and nobody has
+/// received. A backend uses the memory of a message again for messages of the
+/// same size and channel.
+static size_t messageBytes(const Manifest &manifest,
+                           const DeviceState &device) {
+  // Group, peer, stream, bytes.
+  using Kind = std::tuple<int32_t, int32_t, int32_t, int64_t>;
+  std::map<Kind, int64_t> most;
+  for (const TableInfo &table : manifest.tables) {
+    std::map<Kind, int64_t> counts;
+    if (const TableList *list = findList(manifest, table, device))
+      for (const TableEntry &entry : list->entries)
+        if (entry.kind == TableEntry::Kind::Send)
+          counts[{entry.group, entry.peer, entry.stream,
+                  table.slots[entry.slot].bytes}] += table.hasBarrier ? 1 : 2;
+    for (auto [kind, count] : counts)
+      most[kind] = std::max(most[kind], count);
+  }
+  size_t bytes = 0;
+  for (auto [kind, count] : most)
+    bytes += size_t(count) * alignBuffer(size_t(std::get<3>(kind)));
+  return bytes;
+}
+
 int64_t SessionState::stagingBytes() const {
   int64_t bytes = 0;
   if (options.job)
@@ -187,9 +213,12 @@ Status SessionState::place() {
       if (manifest.rankSets[program.ranks].contains(device.coordinates))
         size.arena = std::max(size.arena, size_t(program.arenaBytes));
     assignBorders(device);
-    most =
-        std::max(most, double(size.variables) + double(size.arena) +
-                           double(device.borderBytes) + double(stagingBytes()));
+    double messages = device.device->waitsInReceives()
+                          ? double(messageBytes(manifest, device))
+                          : 0;
+    most = std::max(most, double(size.variables) + double(size.arena) +
+                              double(device.borderBytes) +
+                              double(stagingBytes()) + messages);
   }
   if (!options.emulateCompute) // emulated devices do not touch their memory
     HEDDLE_RT_RETURN_IF_ERROR(

@@ -2,6 +2,7 @@
 
 #include "session/SessionState.h"
 #include "session/CallNames.h"
+#include "session/IssueRun.h"
 #include "support/Message.h"
 #include "support/Sanitizer.h"
 
@@ -221,39 +222,6 @@ Status SessionState::initializeVariables() {
                                                   state.seed, *device.device));
     return Status::success();
   });
-}
-
-/// Issues one entry of a table. After an error the device has the message.
-static Status issue(heddle_rt_device &device, const PreparedEntry &entry) {
-  for (int32_t event : entry.waits)
-    HEDDLE_RT_RETURN_IF_ERROR(device.waitEvent(entry.stream, event));
-  if (entry.program) {
-    heddle_rt_status status = entry.program->function(&device, &entry.frame);
-    if (status != 0 && !device.hasFailed())
-      return errorOf("program ", entry.program->info->name, " returned status ",
-                     status, " without a message");
-  } else {
-    HEDDLE_RT_RETURN_IF_ERROR(device.collective(entry.stream, entry.transfer));
-  }
-  return entry.event < 0 || device.hasFailed()
-             ? Status::success()
-             : device.recordEvent(entry.stream, entry.event);
-}
-
-/// Issues all entries of a table, or repeats a run that the device recorded.
-static Status issueRun(heddle_rt_device &device, size_t table,
-                       const std::vector<PreparedEntry> &entries) {
-  Expected<bool> isRepeated = device.beginRun(table);
-  HEDDLE_RT_RETURN_IF_ERROR(isRepeated.status());
-  if (*isRepeated)
-    return Status::success();
-  for (const PreparedEntry &entry : entries) {
-    device.place = {device.place.entry + 1, -1};
-    HEDDLE_RT_RETURN_IF_ERROR(issue(device, entry));
-    if (device.hasFailed())
-      return Status::success();
-  }
-  return device.endRun();
 }
 
 Status SessionState::runEntries(DeviceState &rank, size_t table, int64_t run) {

@@ -2,6 +2,7 @@
 artifacts. If `heddle-run` is built with a sanitizer, `heddle` compiles for it."""
 
 import json
+import os
 import pathlib
 import random
 import re
@@ -76,11 +77,13 @@ class Programs:
         self.compile_flags = ["--sanitize", sanitizer] if sanitizer else []
         # Two cores, so that a device has threads on any machine.
         self.run_flags = ["--cores", 2] if sanitizer else []
+        self.environment = {}  # besides this process's
 
     def call(self, arguments):
         result = subprocess.run(
             [str(a) for a in arguments], stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True)
+            stderr=subprocess.PIPE, text=True,
+            env=dict(os.environ, **self.environment))
         if result.returncode != 0:
             raise Failure("exit code %d of %s\n%s" % (
                 result.returncode, " ".join(map(str, arguments)),

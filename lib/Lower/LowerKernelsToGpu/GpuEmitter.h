@@ -93,6 +93,9 @@ public:
   /// Whether blocks may have any number of threads, without a change of the
   /// numbers: each element is computed by one thread.
   bool isFlexible() const;
+  /// Whether a thread may need more registers than two blocks of a
+  /// multiprocessor leave it.
+  bool hasManySums() const;
   /// Sets the threads of a block, a multiple of a warp. Only if flexible.
   void setThreads(int64_t count);
 

@@ -87,6 +87,13 @@ heddle::lower::emitGpuFunction(OpBuilder &builder, StringRef name,
                     builder.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     builder.getDenseI32ArrayAttr({int32_t(threads)}));
+  // ptxas saves registers for a second block, and spills, unless it is told
+  // that one is enough.
+  if (llvm::any_of(emitters, [](const auto &emitter) {
+        return emitter->getLayout().hasManySums();
+      }))
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                      builder.getI32IntegerAttr(1));
   function->setAttr(kBlocksAttrName, builder.getI64IntegerAttr(blocks));
   function->setAttr(kGrainAttrName, builder.getI64IntegerAttr(1));
   describeParameters(function, builder, parts, isTable);

@@ -150,6 +150,10 @@ static int64_t chooseParts(const SharedNest &shared) {
   return std::max<int64_t>(1, std::min(length / 8, kMostThreads / columns));
 }
 
+bool GpuLayout::hasManySums() const {
+  return llvm::count_if(plan.statements, isSum) > kManySums;
+}
+
 void GpuLayout::chooseTeam(GpuRows rows) {
   constexpr int64_t kFewThreads = 2, kWarpsWork = 4 * kWarp, kThreads = 128;
   int64_t need = 1; // threads that have an iteration of their own
@@ -168,9 +172,7 @@ void GpuLayout::chooseTeam(GpuRows rows) {
            : need <= kWarpsWork ? GpuRows::Warp
                                 : GpuRows::Block;
   if (rows == GpuRows::Block) {
-    int64_t most = llvm::count_if(plan.statements, isSum) > kManySums
-                       ? kThreadsOfManySums
-                       : kMostThreads;
+    int64_t most = hasManySums() ? kThreadsOfManySums : kMostThreads;
     int64_t iterations = llvm::divideCeil(need, most);
     team = std::max<int64_t>(
         2 * kWarp, llvm::alignTo(llvm::divideCeil(need, iterations), kWarp));

@@ -26,6 +26,10 @@ CudaCommunicator::~CudaCommunicator() {
     destroy(before);
     destroy(after);
   }
+  for (const auto &message : messages) {
+    destroy(message->sent);
+    destroy(message->read);
+  }
 }
 
 Expected<Event> CudaCommunicator::record(Event &event) {
@@ -38,13 +42,16 @@ Expected<Event> CudaCommunicator::record(Event &event) {
   return event;
 }
 
+Status CudaCommunicator::wait(Event event) {
+  return device.check(
+      device.gpu().driver().streamWaitEvent(device.stream(stream), event, 0),
+      "cuStreamWaitEvent");
+}
+
 Status CudaCommunicator::waitForAll(const Offers &offers, int32_t member) {
   for (size_t i = 0; i < offers.size(); ++i)
     if (int32_t(i) != member)
-      HEDDLE_RT_RETURN_IF_ERROR(
-          device.check(device.gpu().driver().streamWaitEvent(
-                           device.stream(stream), offers[i].event, 0),
-                       "cuStreamWaitEvent"));
+      HEDDLE_RT_RETURN_IF_ERROR(wait(offers[i].event));
   return Status::success();
 }
 
@@ -129,15 +136,52 @@ Status CudaCommunicator::exchange(const Collective &call, const Offers &offers,
   return Status::error("the kind of a collective is unknown");
 }
 
+Status CudaCommunicator::send(const Collective &call) {
+  const GroupView &view = viewOf(call);
+  Meetings::Channel channel{call.group, view.ranks[size_t(view.member)],
+                            view.ranks[size_t(call.peer)], stream};
+  size_t bytes = size_t(call.count) * byteSize(call.type);
+  Message *message = meetings->findUnused(channel, bytes);
+  if (message) {
+    HEDDLE_RT_RETURN_IF_ERROR(wait(message->read));
+  } else {
+    message = messages.emplace_back(std::make_unique<Message>()).get();
+    message->bytes = bytes;
+    if (bytes > 0) {
+      Expected<Address> memory = device.reserve(bytes);
+      HEDDLE_RT_RETURN_IF_ERROR(memory.status());
+      message->copy = *memory;
+    }
+  }
+  message->type = call.type;
+  message->count = call.count;
+  HEDDLE_RT_RETURN_IF_ERROR(
+      copy(reinterpret_cast<void *>(message->copy), call.in, int64_t(bytes)));
+  HEDDLE_RT_RETURN_IF_ERROR(record(message->sent).status());
+  return meetings->send(channel, *message);
+}
+
+Status CudaCommunicator::receive(const Collective &call) {
+  const GroupView &view = viewOf(call);
+  Meetings::Channel channel{call.group, view.ranks[size_t(call.peer)],
+                            view.ranks[size_t(view.member)], stream};
+  Expected<Message *> message =
+      meetings->receive(channel, call.type, call.count);
+  HEDDLE_RT_RETURN_IF_ERROR(message.status());
+  HEDDLE_RT_RETURN_IF_ERROR(wait((*message)->sent));
+  HEDDLE_RT_RETURN_IF_ERROR(copy(call.out,
+                                 reinterpret_cast<void *>((*message)->copy),
+                                 int64_t((*message)->bytes)));
+  HEDDLE_RT_RETURN_IF_ERROR(record((*message)->read).status());
+  meetings->giveBack(channel, **message);
+  return Status::success();
+}
+
 Status CudaCommunicator::run(const Collective &call) {
-  // A receive would have to wait, on its stream, for an event that its peer has
-  // not recorded yet. To wait on the host instead would stop the calls behind
-  // it, among them the send for which the peer may wait.
-  if (call.kind == Collective::Kind::Send ||
-      call.kind == Collective::Kind::Recv)
-    return Status::error("pipelines are not served on a GPU yet: choose a mesh "
-                         "without the axis pp, or compile the model without "
-                         "--target-gpu");
+  if (call.kind == Collective::Kind::Send)
+    return send(call);
+  if (call.kind == Collective::Kind::Recv)
+    return receive(call);
   auto [ranks, member] = viewOf(call);
   Meetings::Place place{call.group, ranks, stream};
   auto &[before, after] = events[size_t(call.group)];

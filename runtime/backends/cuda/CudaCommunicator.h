@@ -28,6 +28,9 @@ public:
 
 private:
   Status run(const Collective &call) override;
+  Status send(const Collective &call);
+  Status receive(const Collective &call);
+  Status wait(Event event);
   /// Issues this member's part of a collective, between the two meetings.
   Status exchange(const Collective &call, const Offers &offers, int32_t member);
   /// Copies `bytes` bytes from each member's buffer to `out`, one after the
@@ -47,6 +50,7 @@ private:
   const std::shared_ptr<Meetings> meetings;
   /// By group: peers wait for them before and after this member's part.
   std::vector<std::pair<Event, Event>> events;
+  std::vector<std::unique_ptr<Message>> messages; ///< that this rank has sent
 };
 
 } // namespace heddle::runtime::cuda

@@ -93,12 +93,16 @@ Expected<Address> CudaDevice::reserve(size_t bytes) {
   HEDDLE_RT_RETURN_IF_ERROR(
       check(card->driver().memAlloc(&address, bytes), "cuMemAlloc")
           .in(concat(bytes, " bytes of scratch memory")));
+  std::lock_guard lock(mutex);
   reserved.push_back(address);
   reservedBytes += bytes;
   return address;
 }
 
-size_t CudaDevice::scratchBytes() const { return reservedBytes; }
+size_t CudaDevice::scratchBytes() const {
+  std::lock_guard lock(mutex);
+  return reservedBytes;
+}
 
 Expected<const void *> CudaDevice::upload(const void *from, size_t bytes) {
   Address &copy = uploads[std::string(static_cast<const char *>(from), bytes)];
@@ -270,28 +274,37 @@ Status CudaDevice::fusedMatmul(int32_t stream,
   return products.run(stream, desc, {a, b, c, bias, extra, epilogue});
 }
 
+Event CudaDevice::findEvent(int32_t event) const {
+  std::lock_guard lock(mutex);
+  return event >= 0 && size_t(event) < events.size() ? events[size_t(event)]
+                                                     : nullptr;
+}
+
 Status CudaDevice::recordEvent(int32_t stream, int32_t event) {
   HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
   if (event < 0)
     return errorOf("expected an event of at least 0, got ", event);
-  if (size_t(event) >= events.size())
-    events.resize(size_t(event) + 1);
-  Event &own = events[size_t(event)];
-  if (!own)
+  Event own = findEvent(event);
+  if (!own) {
     HEDDLE_RT_RETURN_IF_ERROR(
         check(card->driver().eventCreate(&own, kEventDisableTiming),
               "cuEventCreate"));
+    std::lock_guard lock(mutex);
+    if (size_t(event) >= events.size())
+      events.resize(size_t(event) + 1);
+    events[size_t(event)] = own;
+  }
   return check(card->driver().eventRecord(own, streams[size_t(stream)]),
                "cuEventRecord");
 }
 
 Status CudaDevice::waitEvent(int32_t stream, int32_t event) {
   HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
-  if (event < 0 || size_t(event) >= events.size() || !events[size_t(event)])
-    return Status::success();
-  return check(card->driver().streamWaitEvent(streams[size_t(stream)],
-                                              events[size_t(event)], 0),
-               "cuStreamWaitEvent");
+  Event own = findEvent(event);
+  return own ? check(card->driver().streamWaitEvent(streams[size_t(stream)],
+                                                    own, 0),
+                     "cuStreamWaitEvent")
+             : Status::success();
 }
 
 Status CudaDevice::synchronize() {

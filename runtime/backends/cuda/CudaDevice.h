@@ -74,6 +74,8 @@ public:
   Status fillZero(int32_t stream, void *to, int64_t bytes) override;
   Status collective(int32_t stream, const Collective &call) override;
 
+  bool waitsInReceives() const override { return true; }
+  Status useThread() override { return card->use(); }
   Status recordEvent(int32_t stream, int32_t event) override;
   Status waitEvent(int32_t stream, int32_t event) override;
   Status synchronize() override;
@@ -92,7 +94,8 @@ public:
   Status copyOnDevice(int32_t stream, const void *from, int64_t fromStride,
                       void *to, int64_t toStride, int64_t blocks,
                       int64_t bytes);
-  /// Returns memory of the device that lives as long as it does.
+  /// Returns memory of the device that lives as long as it does. Any thread may
+  /// call it.
   Expected<Address> reserve(size_t bytes);
 
   /// Launches a kernel of the library on blocks of 128 threads. Each argument
@@ -112,12 +115,16 @@ private:
     int64_t count = 0;
     GraphExec graph = nullptr;
   };
+  /// Returns the CUDA event of an event of a program; null: never recorded.
+  Event findEvent(int32_t event) const;
   Status beginCapture();
   Status endCapture(Runs &runs);
   std::shared_ptr<Card> card;
   std::shared_ptr<const std::vector<LoadedKernel>> kernels;
   const int hostThreads;
   std::vector<Stream> streams;
+  /// Of `events`, `reserved` and `reservedBytes`, which transfers use.
+  mutable std::mutex mutex;
   std::vector<Event> events;        ///< by number; null: never recorded
   std::vector<Event> captureEvents; ///< fork, then one for each stream
   std::map<size_t, Runs> tables;

@@ -3,6 +3,8 @@
 #include "backends/cuda/Meetings.h"
 #include "communicators/Errors.h"
 
+#include <algorithm>
+
 namespace heddle::runtime::cuda {
 
 /// Returns an error unless all members call the same.
@@ -49,6 +51,51 @@ Meetings::meet(const Place &place, int32_t member, const Offer &offer) {
   if (!failure.ok())
     return failure;
   return point.complete;
+}
+
+Status Meetings::send(const Channel &channel, Message &message) {
+  std::lock_guard lock(mutex);
+  if (!failure.ok())
+    return failure;
+  queues[channel].sent.push_back(&message);
+  changed.notify_all();
+  return Status::success();
+}
+
+Expected<Message *> Meetings::receive(const Channel &channel, DType type,
+                                      int64_t count) {
+  std::unique_lock lock(mutex);
+  Queue &queue = queues[channel];
+  bool isInTime = changed.wait_for(
+      lock, timeout, [&] { return !queue.sent.empty() || !failure.ok(); });
+  if (failure.ok() && !isInTime)
+    failure = didNotSend(channel.from, channel.to, timeout);
+  if (failure.ok())
+    failure = checkMessage(channel.to, type, count, channel.from,
+                           queue.sent.front()->type, queue.sent.front()->count);
+  if (!failure.ok()) {
+    changed.notify_all();
+    return failure;
+  }
+  Message *message = queue.sent.front();
+  queue.sent.pop_front();
+  return message;
+}
+
+void Meetings::giveBack(const Channel &channel, Message &message) {
+  std::lock_guard lock(mutex);
+  queues[channel].unused.push_back(&message);
+}
+
+Message *Meetings::findUnused(const Channel &channel, size_t bytes) {
+  std::lock_guard lock(mutex);
+  std::vector<Message *> &unused = queues[channel].unused;
+  auto found = std::ranges::find(unused, bytes, &Message::bytes);
+  if (found == unused.end())
+    return nullptr;
+  Message *message = *found;
+  unused.erase(found);
+  return message;
 }
 
 void Meetings::abort(const Status &why) {

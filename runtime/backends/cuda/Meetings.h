@@ -2,7 +2,9 @@
 //
 // Ranks on one GPU order their streams by events. A stream can only wait for an
 // event that was recorded before, so the threads that issue a collective meet
-// first: each announces its buffers and its event, and gets those of all.
+// first: each announces its buffers and its event, and gets those of all. The
+// thread that issues a receive waits until its message was sent; a send waits
+// for nobody.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +16,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,6 +30,16 @@ struct Offer {
   Event event = nullptr; ///< its stream has passed what peers wait for
 };
 using Offers = std::vector<Offer>; ///< by member
+
+/// A copy, in the GPU's memory, of what one rank sends to another.
+struct Message {
+  Address copy = 0;
+  size_t bytes = 0;
+  DType type = HEDDLE_RT_I8;
+  int64_t count = 0;
+  Event sent = nullptr; ///< the copy is complete
+  Event read = nullptr; ///< the receiver has read it
+};
 
 /// The meeting points of the ranks of a session. Any thread may call it.
 class Meetings {
@@ -47,6 +60,24 @@ public:
   Expected<std::shared_ptr<const Offers>>
   meet(const Place &place, int32_t member, const Offer &offer);
 
+  /// The messages from one rank to another on the streams of one number. They
+  /// arrive in the order in which they were sent.
+  struct Channel {
+    int32_t group, from, to, stream;
+    auto operator<=>(const Channel &) const = default;
+  };
+  /// Announces a message, whose event was recorded. Its owner is the sender.
+  Status send(const Channel &channel, Message &message);
+  /// Waits for the next message. Errors: none is sent in time, it is not what
+  /// is expected, or a rank has failed.
+  Expected<Message *> receive(const Channel &channel, DType type,
+                              int64_t count);
+  /// Lets the sender use a message again, after its event `read`.
+  void giveBack(const Channel &channel, Message &message);
+  /// Returns a message of so many bytes that was given back; null: there is
+  /// none.
+  Message *findUnused(const Channel &channel, size_t bytes);
+
   /// Makes all waiting members, and all later ones, return `why`.
   void abort(const Status &why);
 
@@ -64,6 +95,11 @@ private:
   std::condition_variable changed;
   Status failure;
   std::map<Place, Point> points;
+  struct Queue {
+    std::deque<Message *> sent;
+    std::vector<Message *> unused;
+  };
+  std::map<Channel, Queue> queues;
 };
 
 } // namespace heddle::runtime::cuda

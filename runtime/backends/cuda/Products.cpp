@@ -142,7 +142,7 @@ Status ProductLibrary::describe(const heddle_rt_matmul_desc &desc,
                 batch.c_stride);
 }
 
-Status ProductLibrary::choose(const Key &key, Prepared &product) {
+Expected<bool> ProductLibrary::choose(const Key &key, Prepared &product) {
   const CublasLt &f = library->functions;
   blas::Preference preference = nullptr;
   HEDDLE_RT_RETURN_IF_ERROR(CublasLt::check(f.preferenceCreate(&preference),
@@ -162,18 +162,21 @@ Status ProductLibrary::choose(const Key &key, Prepared &product) {
   set(blas::kAlignmentD, key.c);
   blas::HeuristicResult found{};
   int count = 0;
+  blas::Result result = blas::kSuccess;
   if (status.ok())
-    status = CublasLt::check(f.heuristic(library->handle, product.operation,
-                                         product.left, product.right,
-                                         product.result, product.result,
-                                         preference, 1, &found, &count),
-                             "cublasLtMatmulAlgoGetHeuristic");
+    result = f.heuristic(library->handle, product.operation, product.left,
+                         product.right, product.result, product.result,
+                         preference, 1, &found, &count);
   f.preferenceDestroy(preference);
   HEDDLE_RT_RETURN_IF_ERROR(status);
+  if (result == blas::kNotSupported)
+    return false;
+  HEDDLE_RT_RETURN_IF_ERROR(
+      CublasLt::check(result, "cublasLtMatmulAlgoGetHeuristic"));
   if (count < 1 || found.state != blas::kSuccess)
-    return error("cuBLASLt has no algorithm for this product");
+    return false;
   product.algorithm = found.algorithm;
-  return Status::success();
+  return true;
 }
 
 /// Returns the loop that becomes cuBLASLt's batch: the innermost one whose
@@ -200,20 +203,34 @@ ProductLibrary::prepare(const heddle_rt_matmul_desc &desc, const Call &call) {
   Prepared &product = place->second;
   if (!isNew)
     return &product;
-  product.kind = call.kind;
-  bool isBatch = call.kind == Kind::Plain || call.kind == Kind::Bias;
-  product.batchLoop = isBatch ? findBatchLoop(desc) : -1;
-  Status status = describe(desc, product);
-  // The choice takes their alignment from the addresses.
-  if (status.ok())
-    status = setPointers(product, call);
-  if (status.ok())
-    status = choose(key, product);
-  if (status.ok())
+  Expected<bool> found = make(key, call, call.kind, product);
+  if (found.ok() && !*found &&
+      epilogueOf(call.kind) != blas::kEpilogueDefault) {
+    product.destroy(library->functions);
+    product = {};
+    product.isApart = true;
+    found = make(key, call, Kind::Plain, product);
+  }
+  if (found.ok() && *found)
     return &product;
   product.destroy(library->functions);
   prepared.erase(place);
+  Status status = found.ok() ? Status::error("cuBLASLt has no algorithm for it")
+                             : std::move(found).status();
   return std::move(status).in(concat("product ", cuda::describe(desc)));
+}
+
+Expected<bool> ProductLibrary::make(const Key &key, const Call &call, Kind kind,
+                                    Prepared &product) {
+  product.kind = kind;
+  // Kernels that follow the product take the batch of the call's kind.
+  bool isBatch = call.kind == Kind::Plain || call.kind == Kind::Bias;
+  product.batchLoop = isBatch ? findBatchLoop(*key.desc) : -1;
+  HEDDLE_RT_RETURN_IF_ERROR(describe(*key.desc, product));
+  // The choice takes their alignment from the addresses.
+  if (kind == call.kind)
+    HEDDLE_RT_RETURN_IF_ERROR(setPointers(product, call));
+  return choose(key, product);
 }
 
 static const void *offset(const void *pointer, int64_t elements, int32_t type) {
@@ -227,15 +244,18 @@ Status ProductLibrary::issue(int32_t stream, const heddle_rt_matmul_desc &desc,
   Expected<const Prepared *> product = prepare(desc, call);
   HEDDLE_RT_RETURN_IF_ERROR(product.status());
   const Prepared &found = **product;
-  HEDDLE_RT_RETURN_IF_ERROR(setPointers(found, call));
+  if (!found.isApart)
+    HEDDLE_RT_RETURN_IF_ERROR(setPointers(found, call));
   float one = 1, keep = call.accumulates ? 1 : 0;
-  return CublasLt::check(
+  HEDDLE_RT_RETURN_IF_ERROR(CublasLt::check(
       library->functions.matmul(
           library->handle, found.operation, &one, call.b, found.left, call.a,
           found.right, &keep, call.c, found.result, call.c, found.result,
           &found.algorithm, reinterpret_cast<void *>(workspaces[stream]),
           kWorkspaceBytes, device.stream(stream)),
-      "cublasLtMatmul");
+      "cublasLtMatmul"));
+  return found.isApart ? finishApart(stream, desc, call, found.batchLoop)
+                       : Status::success();
 }
 
 Expected<Address> ProductLibrary::scratchOf(int32_t stream, size_t bytes) {
@@ -247,38 +267,6 @@ Expected<Address> ProductLibrary::scratchOf(int32_t stream, size_t bytes) {
     size = bytes;
   }
   return address;
-}
-
-Status ProductLibrary::finishSum(int32_t stream,
-                                 const heddle_rt_matmul_desc &desc, Address sum,
-                                 void *c, const void *bias) {
-  const uint64_t arguments[] = {sum,
-                                reinterpret_cast<uint64_t>(c),
-                                uint64_t(desc.c_type),
-                                uint64_t(desc.c_row_stride),
-                                uint64_t(desc.accumulate),
-                                reinterpret_cast<uint64_t>(bias),
-                                uint64_t(desc.bias_type),
-                                uint64_t(desc.m),
-                                uint64_t(desc.n)};
-  return device.launchLibrary(
-      stream, "heddle_finish_sum",
-      std::min<int64_t>(4096, (desc.m * desc.n + 127) / 128), arguments);
-}
-
-Status ProductLibrary::addBias(int32_t stream,
-                               const heddle_rt_matmul_desc &desc, void *c,
-                               const void *bias) {
-  const uint64_t arguments[] = {reinterpret_cast<uint64_t>(c),
-                                uint64_t(desc.c_type),
-                                uint64_t(desc.c_row_stride),
-                                reinterpret_cast<uint64_t>(bias),
-                                uint64_t(desc.bias_type),
-                                uint64_t(desc.m),
-                                uint64_t(desc.n)};
-  return device.launchLibrary(
-      stream, "heddle_add_bias",
-      std::min<int64_t>(4096, (desc.m * desc.n + 127) / 128), arguments);
 }
 
 namespace {

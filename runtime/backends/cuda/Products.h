@@ -57,6 +57,9 @@ private:
     blas::Algorithm algorithm{};
     int batchLoop = -1; ///< the loop that is cuBLASLt's batch; -1: none
     Kind kind = Kind::Plain;
+    /// cuBLASLt has no algorithm with the epilogue: this is the plain product,
+    /// and kernels of the library follow.
+    bool isApart = false;
     void destroy(const blas::CublasLt &functions);
   };
   /// The descriptor and the alignments of all operands in bytes.
@@ -85,9 +88,17 @@ private:
   Status describe(const heddle_rt_matmul_desc &desc, Prepared &prepared);
   /// Sets the addresses of the bias and of the epilogue's memory.
   Status setPointers(const Prepared &prepared, const Call &call);
-  Status choose(const Key &key, Prepared &prepared);
+  /// Makes the descriptors of a kind of product and chooses an algorithm.
+  /// Returns false if there is none.
+  Expected<bool> make(const Key &key, const Call &call, Kind kind,
+                      Prepared &prepared);
+  /// Returns false if there is no algorithm.
+  Expected<bool> choose(const Key &key, Prepared &prepared);
   Status issue(int32_t stream, const heddle_rt_matmul_desc &desc,
                const Call &call);
+  /// Computes the epilogue of a plain product.
+  Status finishApart(int32_t stream, const heddle_rt_matmul_desc &desc,
+                     const Call &call, int batchLoop);
   Status finishSum(int32_t stream, const heddle_rt_matmul_desc &desc,
                    Address sum, void *c, const void *bias);
   Status addBias(int32_t stream, const heddle_rt_matmul_desc &desc, void *c,

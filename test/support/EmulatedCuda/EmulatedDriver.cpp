@@ -96,7 +96,7 @@ Result cuMemGetInfo_v2(size_t *free, size_t *total) {
 Result cuMemAlloc_v2(uint64_t *address, size_t bytes) {
   auto lock = lockGpu();
   if (!hasContext)
-    return 201;
+    return kInvalidContext;
   return isRecording() ? kCaptureUnsupported
                        : Gpu::get().allocate(*address, bytes);
 }
@@ -111,7 +111,7 @@ Result cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
     return kCaptureUnsupported;
   if (std::string text = gpu.check(to, bytes, "a copy"); !text.empty())
     return gpu.report(text);
-  Access access(gpu);
+  Access access(gpu, to);
   std::memcpy(reinterpret_cast<void *>(to), from, bytes);
   return 0;
 }
@@ -120,7 +120,7 @@ Result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
   Gpu &gpu = Gpu::get();
   if (std::string text = gpu.check(from, bytes, "a copy"); !text.empty())
     return gpu.report(text);
-  Access access(gpu);
+  Access access(gpu, from);
   std::memcpy(to, reinterpret_cast<void *>(from), bytes);
   return 0;
 }
@@ -128,6 +128,8 @@ Result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes,
                             cuda::Stream stream) {
   auto lock = lockGpu();
   Gpu &gpu = Gpu::get();
+  if (!hasContext)
+    return kInvalidContext;
   ++gpu.counts.launches;
   gpu.issue(streamOf(stream),
             {Operation::Kind::Work,
@@ -192,6 +194,8 @@ Result cuEventDestroy_v2(cuda::Event event) {
 }
 Result cuEventRecord(cuda::Event event, cuda::Stream stream) {
   auto lock = lockGpu();
+  if (!hasContext)
+    return kInvalidContext;
   auto record = std::make_shared<Record>();
   record->capture = streamOf(stream)->capture;
   state<EventState>(event)->last = record;
@@ -201,6 +205,8 @@ Result cuEventRecord(cuda::Event event, cuda::Stream stream) {
 }
 Result cuStreamWaitEvent(cuda::Stream stream, cuda::Event event, unsigned) {
   auto lock = lockGpu();
+  if (!hasContext)
+    return kInvalidContext;
   std::shared_ptr<Record> record = state<EventState>(event)->last;
   if (!record)
     return 0;
@@ -275,7 +281,7 @@ Result cuLaunchKernel(cuda::Function handle, unsigned gridX, unsigned gridY,
   Gpu &gpu = Gpu::get();
   const auto &function = *state<FunctionState>(handle);
   if (!hasContext)
-    return 201;
+    return kInvalidContext;
   if (gridX == 0 || gridY != 1 || gridZ != 1 || blockX == 0 || blockX > 1024 ||
       blockY != 1 || blockZ != 1 || sharedBytes != 0 ||
       (function.threads && function.threads != blockX))

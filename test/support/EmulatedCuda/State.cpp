@@ -89,7 +89,7 @@ Result Gpu::release(uint64_t address) {
     return report("cuMemFree of an address that was not allocated");
   Result result = drain(nullptr);
   {
-    Access access(*this);
+    Access access(*this, address);
     if (std::string message = checkBorders(address, found->second);
         !message.empty())
       result = report(message);
@@ -120,10 +120,15 @@ std::string Gpu::check(uint64_t address, size_t bytes, const char *what) const {
          (buffer.bytes == 0 ? " (stale pointer, or one of the host)" : "");
 }
 
-void Gpu::protect(bool isOpen) {
-  for (auto &[address, allocation] : allocations)
-    mprotect(allocation.start, allocation.mapped,
-             isOpen ? PROT_READ | PROT_WRITE : PROT_NONE);
+void Gpu::protect(bool isOpen, uint64_t address) {
+  int rights = isOpen ? PROT_READ | PROT_WRITE : PROT_NONE;
+  if (address) {
+    const Allocation &own = std::prev(allocations.upper_bound(address))->second;
+    mprotect(own.start, own.mapped, rights);
+    return;
+  }
+  for (auto &[start, allocation] : allocations)
+    mprotect(allocation.start, allocation.mapped, rights);
 }
 
 //===----------------------------------------------------------------------===//

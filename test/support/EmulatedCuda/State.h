@@ -20,6 +20,7 @@ enum : Result {
   kInvalidValue = 1,
   kNoMemory = 2,
   kNoDevice = 100,
+  kInvalidContext = 201,
   kInvalidImage = 218,
   kInvalidHandle = 400,
   kNotFound = 500,
@@ -116,7 +117,8 @@ private:
   };
   /// While it lives, the memory of the GPU can be read and written.
   friend class Access;
-  void protect(bool isOpen);
+  /// Opens or closes all allocations, or the one that has an address.
+  void protect(bool isOpen, uint64_t address);
   std::string checkBorders(uint64_t address, const Allocation &allocation);
 
   std::map<uint64_t, Allocation> allocations;
@@ -126,19 +128,24 @@ private:
   std::set<std::string> checked; ///< kernels whose accesses were checked
 };
 
+/// Opens the memory of the GPU; with an address, only the allocation that has
+/// it, which takes fewer system calls.
 class Access {
 public:
-  explicit Access(Gpu &gpu) : gpu(gpu) {
-    if (gpu.open++ == 0)
-      gpu.protect(true);
+  explicit Access(Gpu &gpu, uint64_t address = 0) : gpu(gpu), address(address) {
+    if (gpu.open == 0)
+      gpu.protect(true, address);
+    gpu.open += address == 0;
   }
   ~Access() {
-    if (--gpu.open == 0)
-      gpu.protect(false);
+    gpu.open -= address == 0;
+    if (gpu.open == 0)
+      gpu.protect(false, address);
   }
 
 private:
   Gpu &gpu;
+  const uint64_t address;
 };
 
 } // namespace heddle::emulated

@@ -9,7 +9,6 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Transforms/Instrumentation/ThreadSanitizer.h"
-#include <regex>
 
 using namespace llvm;
 
@@ -17,15 +16,27 @@ using namespace llvm;
 /// place of NVVM's intrinsics. Text, because the type of a pointer cannot be
 /// changed in place.
 static std::string rewriteText(const Module &module) {
-  std::string text;
+  std::string text, result;
   raw_string_ostream(text) << module;
-  auto replace = [&](const char *pattern, const std::string &by) {
-    text = std::regex_replace(text, std::regex(pattern), by);
-  };
-  replace("addrspacecast", "bitcast");
-  replace(" addrspace\\([0-9]+\\)", "");
-  replace("llvm\\.nvvm\\.", heddle::kIntrinsicPrefix.str());
-  return text;
+  result.reserve(text.size());
+  StringRef rest = text;
+  for (size_t begin; (begin = rest.find_first_of("al")) != StringRef::npos;) {
+    // Copies up to a place where one of the three texts may begin.
+    result.append(rest.data(), begin);
+    rest = rest.drop_front(begin);
+    if (rest.consume_front("addrspacecast")) {
+      result += "bitcast";
+    } else if (rest.consume_front("llvm.nvvm.")) {
+      result += heddle::kIntrinsicPrefix;
+    } else if (result.ends_with(" ") && rest.consume_front("addrspace(")) {
+      result.pop_back();
+      rest = rest.drop_front(rest.find(')') + 1);
+    } else {
+      result += rest.front();
+      rest = rest.drop_front();
+    }
+  }
+  return result + rest.str();
 }
 
 /// Replaces the rounding of f32 to bf16, which x86 has no instruction for that

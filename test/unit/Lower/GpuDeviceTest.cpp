@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include <cmath>
 #include <numeric>
+#include <set>
 
 using namespace heddle;
 using namespace heddle::runtime;
@@ -15,11 +16,13 @@ namespace {
 /// A rank alone on an emulated GPU.
 class GpuDeviceTest : public ::testing::Test {
 protected:
-  void SetUp() override {
-    auto card = cuda::Card::open(
-        {emulated::getDriver(), []() -> Expected<cuda::blas::CublasLt> {
-           return emulated::getCublasLt();
-         }});
+  void SetUp() override { open(&emulated::getCublasLt); }
+  void open(cuda::blas::CublasLt (*getProducts)()) {
+    auto card =
+        cuda::Card::open({emulated::getDriver(),
+                          [getProducts]() -> Expected<cuda::blas::CublasLt> {
+                            return getProducts();
+                          }});
     ASSERT_TRUE(card.ok()) << card.message();
     device = std::make_unique<cuda::CudaDevice>(
         0, *card, std::make_shared<const std::vector<cuda::LoadedKernel>>(), 1);
@@ -49,6 +52,8 @@ protected:
             .ok());
     return numbers;
   }
+
+  void checkEpilogues();
 
   static constexpr size_t kMost = 64;
   std::unique_ptr<cuda::CudaDevice> device;
@@ -88,8 +93,45 @@ TEST_F(GpuDeviceTest, ProductOfConstants) {
   EXPECT_EQ(read(8), expected);
 }
 
-/// The epilogues of cuBLASLt, against the same numbers computed here.
-TEST_F(GpuDeviceTest, Epilogues) {
+/// A library whose heuristics know no product with an epilogue.
+cuda::blas::CublasLt withoutEpilogues() {
+  static std::set<cuda::blas::MatmulDesc> fused;
+  cuda::blas::CublasLt functions = emulated::getCublasLt();
+  functions.descSet = [](cuda::blas::MatmulDesc desc, int attribute,
+                         const void *value, size_t bytes) {
+    if (attribute == cuda::blas::kEpilogue)
+      fused.insert(desc);
+    return emulated::getCublasLt().descSet(desc, attribute, value, bytes);
+  };
+  functions.descDestroy = [](cuda::blas::MatmulDesc desc) {
+    fused.erase(desc);
+    return emulated::getCublasLt().descDestroy(desc);
+  };
+  functions.heuristic =
+      [](cuda::blas::Handle handle, cuda::blas::MatmulDesc desc,
+         cuda::blas::Layout a, cuda::blas::Layout b, cuda::blas::Layout c,
+         cuda::blas::Layout d, cuda::blas::Preference preference, int wanted,
+         cuda::blas::HeuristicResult *results, int *count) {
+        return fused.contains(desc)
+                   ? cuda::blas::kNotSupported
+                   : emulated::getCublasLt().heuristic(handle, desc, a, b, c, d,
+                                                       preference, wanted,
+                                                       results, count);
+      };
+  return functions;
+}
+
+/// The epilogues of products, against the same numbers computed here.
+TEST_F(GpuDeviceTest, Epilogues) { checkEpilogues(); }
+
+/// The library's kernels compute the epilogues that cuBLASLt lacks.
+TEST_F(GpuDeviceTest, EpiloguesApart) {
+  TearDown();
+  open(&withoutEpilogues);
+  checkEpilogues();
+}
+
+void GpuDeviceTest::checkEpilogues() {
   // [2, 3] [3, 8], whose rows begin at multiples of 8 elements.
   heddle_rt_matmul_desc desc = {};
   desc.m = 2;

@@ -21,6 +21,12 @@ CompileOptions forGpu() {
   return options;
 }
 
+/// What the planted functions know.
+struct Planted {
+  int64_t calls = 0;
+  cuda::Address freed = 0;
+} planted;
+
 TEST_F(GpuFaultTest, NoGpu) {
   ASSERT_TRUE(compile("gpt2", forGpu()));
   emulated::Machine machine;
@@ -46,24 +52,31 @@ TEST_F(GpuFaultTest, NoGpu) {
                          "this machine has an emulated GPU (sm_70)"),
             std::string::npos)
       << message;
-  machine = {};
+  emulated::setMachine({});
+}
+
+/// Too little memory is found before any is taken.
+TEST_F(GpuFaultTest, TooLittleMemory) {
+  ASSERT_TRUE(compile("gpt2", forGpu()));
+  emulated::Machine machine;
   machine.memoryBytes = 1 << 20;
   emulated::setMachine(machine);
-  run(true);
+  cuda::Libraries gpu = emulatedGpu();
+  planted = {};
+  gpu.driver.memAlloc = [](cuda::Address *address, size_t bytes) {
+    ++planted.calls;
+    return emulated::getDriver().memAlloc(address, bytes);
+  };
+  run(true, gpu);
+  emulated::setMachine({});
   EXPECT_NE(message.find("got 1 rank(s) with 0.00 GiB each"), std::string::npos)
       << message;
-  emulated::setMachine({});
+  EXPECT_EQ(planted.calls, 0);
 }
 
 //===----------------------------------------------------------------------===//
 // Between the runtime and the GPU
 //===----------------------------------------------------------------------===//
-
-/// What the planted functions know.
-struct Planted {
-  int64_t calls = 0;
-  cuda::Address freed = 0;
-} planted;
 
 /// Expects that the run ended with an error, and returns the report of the
 /// emulated GPU.
@@ -115,24 +128,28 @@ TEST_F(GpuFaultTest, StalePointer) {
 }
 
 TEST_F(GpuFaultTest, DroppedEvent) {
-  CompileOptions options = forGpu();
-  options.mesh.data = {2};
-  ASSERT_TRUE(compile("gpt2", options));
-  std::vector<float> expected = run(true);
-  ASSERT_EQ(message, "");
-  cuda::Libraries gpu = emulatedGpu();
-  gpu.driver.streamWaitEvent = [](cuda::Stream, cuda::Event, unsigned) {
-    return cuda::kSuccess;
-  };
-  // Nothing orders the streams: some order of a few shows it.
-  bool isFound = false;
-  for (uint64_t seed = 0; seed < 4 && !isFound; ++seed) {
-    emulated::setOrder(seed);
-    std::vector<float> losses = run(true, gpu);
-    isFound = losses != expected;
+  // Collectives of two ranks, and messages between two stages.
+  std::vector<CompileOptions> programs(2, forGpu());
+  programs[0].mesh.data = {2};
+  programs[1].mesh.pipeline = 2;
+  for (const CompileOptions &options : programs) {
+    ASSERT_TRUE(compile("gpt2", options));
+    std::vector<float> expected = run(true);
+    ASSERT_EQ(message, "");
+    cuda::Libraries gpu = emulatedGpu();
+    gpu.driver.streamWaitEvent = [](cuda::Stream, cuda::Event, unsigned) {
+      return cuda::kSuccess;
+    };
+    // Nothing orders the streams: some order of a few shows it.
+    bool isFound = false;
+    for (uint64_t seed = 0; seed < 4 && !isFound; ++seed) {
+      emulated::setOrder(seed);
+      std::vector<float> losses = run(true, gpu);
+      isFound = losses != expected;
+    }
+    EXPECT_TRUE(isFound);
+    emulated::takeFault();
   }
-  EXPECT_TRUE(isFound);
-  emulated::takeFault();
 }
 
 TEST_F(GpuFaultTest, Products) {

@@ -19,17 +19,6 @@ public:
     return device.communicators[0]->groupSize(group);
   }
   Status perform(const Collective &call) override {
-    using Kind = Collective::Kind;
-    return call.kind == Kind::Send || call.kind == Kind::Recv
-               ? device.communicators[0]->perform(call)
-               : run(call);
-  }
-  void abort(const Status &why) override {
-    device.communicators[0]->abort(why);
-  }
-
-private:
-  Status run(const Collective &call) {
     int32_t members = groupSize(call.group);
     auto bytesIn = size_t(call.bytesIn(members));
     auto bytesOut = size_t(call.bytesOut(members));
@@ -48,7 +37,11 @@ private:
     HEDDLE_RT_RETURN_IF_ERROR(device.synchronize());
     return device.copyToHost(call.out, onGpu.out, bytesOut);
   }
+  void abort(const Status &why) override {
+    device.communicators[0]->abort(why);
+  }
 
+private:
   cuda::CudaDevice &device;
 };
 
@@ -102,9 +95,7 @@ private:
 } // namespace
 
 std::vector<WorldKind> heddle::runtime::communicatorBackends() {
-  return {{"gpu",
-           [](const WorldOptions &options) -> std::unique_ptr<World> {
+  return {{"gpu", [](const WorldOptions &options) -> std::unique_ptr<World> {
              return std::make_unique<GpuWorld>(options);
-           },
-           /*hasTransfers=*/false}};
+           }}};
 }

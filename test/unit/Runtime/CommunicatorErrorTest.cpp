@@ -98,8 +98,6 @@ TEST_P(CommunicatorErrorTest, AnotherCollectiveIsADisagreement) {
 }
 
 TEST_P(CommunicatorErrorTest, AReceiveThatExpectsAnotherCountFails) {
-  if (!GetParam().hasTransfers)
-    GTEST_SKIP() << "no transfers";
   std::vector<std::string> got =
       messages(*four(), [](int32_t rank, Communicator &communicator) {
         float x[8] = {};
@@ -116,8 +114,6 @@ TEST_P(CommunicatorErrorTest, AReceiveThatExpectsAnotherCountFails) {
 }
 
 TEST_P(CommunicatorErrorTest, AReceiveNamesAMissingSender) {
-  if (!GetParam().hasTransfers)
-    GTEST_SKIP() << "no transfers";
   WorldOptions options{{{"x", 4}}, {{0}}, std::chrono::milliseconds(300)};
   std::vector<std::string> got =
       messages(*world(options), [](int32_t rank, Communicator &communicator) {
@@ -129,8 +125,6 @@ TEST_P(CommunicatorErrorTest, AReceiveNamesAMissingSender) {
 }
 
 TEST_P(CommunicatorErrorTest, AFailedRankStopsAReceive) {
-  if (!GetParam().hasTransfers)
-    GTEST_SKIP() << "no transfers";
   std::vector<std::string> got =
       messages(*four(), [](int32_t rank, Communicator &communicator) -> Status {
         float x = 1;

@@ -161,7 +161,6 @@ private:
 struct WorldKind {
   const char *name;
   std::unique_ptr<World> (*make)(const WorldOptions &options);
-  bool hasTransfers = true; ///< it serves send and recv
 };
 
 /// Every backend that must pass the conformance suite. Defined in

@@ -1,4 +1,5 @@
 //===- Library.c - All kernels of the library, as one PTX module ----------===//
 
 #include "Attention.c"
+#include "Epilogues.c"
 #include "Memory.c"
