@@ -1,5 +1,6 @@
 //===- Elementwise.cpp - arith, math, activations, dropout, rotary --------===//
 
+#include "../KernelPlan/RandomStream.h"
 #include "Decomposer.h"
 #include "Philox.h"
 #include "heddle/Lower/StreamId.h"
@@ -163,6 +164,9 @@ static void decompose(DropoutOp op, Decomposer &d) {
             keep, b.mul(x, 1.0 / (1.0 - rate)), b.constant(x.getType(), 0.0));
         return b.convert(kept, type.getElementType());
       });
+  result.getDefiningOp()->setAttr(
+      kRandomStreamAttrName,
+      d.builder.getI64IntegerAttr(getStreamId(*op.getOpName())));
   op.replaceAllUsesWith(result);
 }
 

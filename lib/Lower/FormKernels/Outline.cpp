@@ -2,6 +2,7 @@
 
 #include "Outline.h"
 #include "../KernelPlan/KernelPlan.h"
+#include "../KernelPlan/RandomStream.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SetVector.h"
@@ -53,6 +54,51 @@ func::FuncOp Outliner::build(ArrayRef<Operation *> ops, ArrayRef<Value> inputs,
     returned.push_back(mapping.lookup(result));
   builder.create<func::ReturnOp>(loc, returned);
   return kernel;
+}
+
+/// Returns the constants of this value that an op's body combines with random
+/// bits.
+static SmallVector<arith::ConstantOp> findStream(Operation *op,
+                                                 IntegerAttr stream) {
+  llvm::SetVector<Operation *> found;
+  op->walk([&](arith::XOrIOp combine) {
+    for (Value operand : combine->getOperands())
+      if (auto constant = operand.getDefiningOp<arith::ConstantOp>())
+        if (constant.getValue() == stream)
+          found.insert(constant);
+  });
+  return llvm::map_to_vector(
+      found, [](Operation *op) { return cast<arith::ConstantOp>(op); });
+}
+
+SmallVector<int64_t> Outliner::takeStreams(func::FuncOp kernel) {
+  SmallVector<int64_t> streams;
+  Block &body = kernel.getBody().front();
+  for (Operation &op : body) {
+    auto stream = op.getAttrOfType<IntegerAttr>(kRandomStreamAttrName);
+    if (!stream)
+      continue;
+    op.removeAttr(kRandomStreamAttrName);
+    SmallVector<arith::ConstantOp> constants = findStream(&op, stream);
+    if (constants.empty())
+      continue;
+    auto builder = OpBuilder::atBlockBegin(&op.getRegion(0).front());
+    Value number = body.addArgument(builder.getIndexType(), op.getLoc());
+    Value wide = builder.create<arith::IndexCastOp>(
+        op.getLoc(), builder.getI64Type(), number);
+    for (arith::ConstantOp constant : constants) {
+      constant->replaceUsesWithIf(ValueRange(wide), [&](OpOperand &use) {
+        return op.isAncestor(use.getOwner()) &&
+               isa<arith::XOrIOp>(use.getOwner());
+      });
+      if (constant.use_empty())
+        constant.erase();
+    }
+    streams.push_back(stream.getInt());
+  }
+  kernel.setType(FunctionType::get(kernel.getContext(), body.getArgumentTypes(),
+                                   kernel.getResultTypes()));
+  return streams;
 }
 
 /// Returns the union of the operators that the ops serve, with the kind of the
@@ -171,6 +217,7 @@ LogicalResult Outliner::outline(const Clusters &clusters,
   }
   func::FuncOp kernel =
       build(ops, inputs.getArrayRef(), results, ops.front()->getLoc());
+  SmallVector<int64_t> streams = takeStreams(kernel);
   std::string text;
   llvm::raw_string_ostream stream(text);
   kernel.print(stream);
@@ -192,8 +239,12 @@ LogicalResult Outliner::outline(const Clusters &clusters,
       return failure();
     describePlan(kernel, *plan);
   }
-  auto call = builder.create<func::CallOp>(ops.back()->getLoc(), kernel,
-                                           inputs.getArrayRef());
+  SmallVector<Value> operands(inputs.getArrayRef());
+  for (int64_t number : streams)
+    operands.push_back(
+        builder.create<arith::ConstantIndexOp>(ops.back()->getLoc(), number));
+  auto call =
+      builder.create<func::CallOp>(ops.back()->getLoc(), kernel, operands);
   if (ServesAttr serves = getServesOfKernel(ops, results))
     call->setAttr(kServesAttrName, serves);
   for (auto [result, replacement] : llvm::zip(results, call.getResults()))

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <dlfcn.h>
 #include <initializer_list>
 
 using namespace heddle;
@@ -206,9 +207,22 @@ std::vector<float> dense(const Matrix &matrix, const void *data, int batch) {
   return result;
 }
 
+/// Lets oneDNN use the calling thread alone. Debian's would start OpenMP
+/// threads, which spin until the next product.
+void workAlone() {
+  static const auto setThreads = [] {
+    void *library = dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return reinterpret_cast<void (*)(int)>(
+        library ? dlsym(library, "omp_set_num_threads") : nullptr);
+  }();
+  if (setThreads)
+    setThreads(1);
+}
+
 std::string multiply(const Desc &desc, const Matrix &a, const void *aData,
                      const Matrix &b, const void *bData, const Matrix &d,
                      void *dData, Sizes sizes, float alpha, float beta) {
+  workAlone();
   for (int batch = 0; batch < d.batch; ++batch) {
     std::vector<float> left = dense(a, aData, batch);
     std::vector<float> right = dense(b, bData, batch);

@@ -16,13 +16,14 @@ namespace {
 /// A rank alone on an emulated GPU.
 class GpuDeviceTest : public ::testing::Test {
 protected:
-  void SetUp() override { open(&emulated::getCublasLt); }
-  void open(cuda::blas::CublasLt (*getProducts)()) {
-    auto card =
-        cuda::Card::open({emulated::getDriver(),
-                          [getProducts]() -> Expected<cuda::blas::CublasLt> {
-                            return getProducts();
-                          }});
+  using LoadProducts = Expected<cuda::blas::CublasLt> (*)();
+  void SetUp() override {
+    open([]() -> Expected<cuda::blas::CublasLt> {
+      return emulated::getCublasLt();
+    });
+  }
+  void open(LoadProducts loadProducts) {
+    auto card = cuda::Card::open({emulated::getDriver(), loadProducts});
     ASSERT_TRUE(card.ok()) << card.message();
     device = std::make_unique<cuda::CudaDevice>(
         0, *card, std::make_shared<const std::vector<cuda::LoadedKernel>>(), 1);
@@ -94,7 +95,7 @@ TEST_F(GpuDeviceTest, ProductOfConstants) {
 }
 
 /// A library whose heuristics know no product with an epilogue.
-cuda::blas::CublasLt withoutEpilogues() {
+Expected<cuda::blas::CublasLt> withoutEpilogues() {
   static std::set<cuda::blas::MatmulDesc> fused;
   cuda::blas::CublasLt functions = emulated::getCublasLt();
   functions.descSet = [](cuda::blas::MatmulDesc desc, int attribute,
