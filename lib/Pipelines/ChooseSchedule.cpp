@@ -43,6 +43,7 @@ struct Stated {
   std::optional<RecomputeMode> recompute;
   /// The plan treats all layers alike.
   bool hasEqualLayers = true;
+  bool scattersSums = false;
 };
 
 class Chooser {
@@ -101,7 +102,7 @@ static Stated getStated(const CompileOptions &options) {
       return {};
     }
     stated = {plan->overlap, plan->subBatches, plan->recompute,
-              treatsLayersAlike(*plan)};
+              treatsLayersAlike(*plan), plan->scatterSums};
   }
   stated.overlap = options.overlap.value_or(stated.overlap);
   if (options.subBatches != 0)
@@ -109,6 +110,7 @@ static Stated getStated(const CompileOptions &options) {
   if (options.recompute)
     stated.recompute = options.recompute;
   stated.hasEqualLayers &= options.mesh.pipeline <= 1;
+  stated.scattersSums |= options.scatterSums;
   return stated;
 }
 
@@ -191,7 +193,8 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
   stating.subBatches = variant.subBatches;
   stating.recompute = variant.recompute;
   stating.recomputeBytes = variant.recomputeBytes;
-  stating.mesh.sequence |= variant.scattersSums;
+  stating.scatterSums |= variant.scattersSums;
+  stating.exchangeRing |= variant.exchangesInRing;
   stating.exchangeChunks =
       std::max(options.exchangeChunks, variant.exchangeChunks);
   stating.remarkBytes = -1;
@@ -276,13 +279,15 @@ void Chooser::fillMemory(VariantPrediction first) {
   }
 }
 
-/// Returns whether the plan is a standard one that does not split the sequence,
-/// but has tensor parallelism, whose sums could be scattered along it.
+/// Returns whether the program may have sums that are not scattered yet. Those
+/// of a standard plan come from tensor parallelism.
 bool Chooser::mayScatterSums() const {
+  if (stated.scattersSums)
+    return false;
   const DefaultMesh &mesh = options.mesh;
-  return options.planText.empty() && isModel(module) && !mesh.sequence &&
-         mesh.context == 1 &&
-         llvm::any_of(mesh.tensor, [](int64_t size) { return size > 1; });
+  return !options.planText.empty() || !isModel(module) ||
+         (!mesh.sequence &&
+          llvm::any_of(mesh.tensor, [](int64_t size) { return size > 1; }));
 }
 
 std::optional<ScheduleChoice> Chooser::choose() {
@@ -310,13 +315,21 @@ std::optional<ScheduleChoice> Chooser::choose() {
     scattering.scattersSums = true;
     tryVariant(scattering);
   }
-  if (options.mesh.sequence || choice.best.variant.scattersSums)
-    for (int64_t chunks = 2 * options.exchangeChunks;
-         chunks <= kMostExchangeChunks; chunks *= 2) {
-      ScheduleVariant chunked = choice.best.variant;
-      chunked.exchangeChunks = chunks;
-      tryVariant(chunked);
-    }
+  if (!options.mesh.sequence && !stated.scattersSums &&
+      !choice.best.variant.scattersSums)
+    return choice;
+  ScheduleVariant whole = choice.best.variant;
+  for (int64_t chunks = 2 * options.exchangeChunks;
+       chunks <= kMostExchangeChunks; chunks *= 2) {
+    ScheduleVariant chunked = choice.best.variant;
+    chunked.exchangeChunks = chunks;
+    tryVariant(chunked);
+  }
+  // A ring cuts exchanges along the rows, and chunks those along others.
+  if (choice.best.variant == whole) {
+    whole.exchangesInRing = true;
+    tryVariant(whole);
+  }
   return choice;
 }
 
@@ -341,7 +354,9 @@ static std::string describe(const VariantPrediction &prediction) {
                           prediction.variant.recomputeBytes)
                 .str();
   if (prediction.variant.scattersSums)
-    text += ", sums scattered along the sequence";
+    text += ", sums scattered";
+  if (prediction.variant.exchangesInRing)
+    text += ", exchanges in a ring";
   if (prediction.variant.exchangeChunks > 1)
     text += llvm::formatv(", exchanges in {0} chunks",
                           prediction.variant.exchangeChunks)

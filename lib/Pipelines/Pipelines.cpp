@@ -90,6 +90,13 @@ void heddle::buildShardPipeline(OpPassManager &passes,
   ReadStoredRowsPassOptions rows;
   rows.cluster = options.cluster;
   passes.addPass(createReadStoredRowsPass(rows));
+  // Before the reshards that it changes. It adds axes to factors alone, and
+  // looks at what is gathered and summed between ops.
+  if (options.scatterSums) {
+    ScatterSumsPassOptions scatter;
+    scatter.cluster = options.cluster;
+    passes.addPass(createScatterSumsPass(scatter));
+  }
   // As soon as all splits are known. Reshards add no splits.
   passes.addPass(createWarnOfPaddingPass());
   // Propagation has used the pins. The pass turns them into reshards, like
@@ -138,6 +145,8 @@ void heddle::buildLocalizePipeline(OpPassManager &passes,
   decompose.cluster = options.cluster;
   passes.addPass(createDecomposeCollectivesPass(decompose));
   // Before packing, which rearranges what a product computes.
+  if (options.exchangeRing)
+    passes.addPass(createRingExchangesPass());
   if (options.exchangeChunks > 1) {
     ChunkExchangesPassOptions exchanges;
     exchanges.chunks = options.exchangeChunks;

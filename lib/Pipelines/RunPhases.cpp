@@ -110,6 +110,8 @@ static LogicalResult choosePlan(ModuleOp module,
       plan->recomputeBytes = options.recomputeBytes;
     if (options.exchangeChunks > 1)
       plan->exchangeChunks = options.exchangeChunks;
+    plan->exchangeRing |= options.exchangeRing;
+    plan->scatterSums |= options.scatterSums;
     int64_t parts = getNamedSchedule(plan->overlap).subBatches;
     if (options.subBatches != 0)
       plan->subBatches = options.subBatches;
@@ -117,7 +119,8 @@ static LogicalResult choosePlan(ModuleOp module,
       plan->subBatches = parts;
     // A prediction is of the plan as it was written.
     if (options.overlap || options.recompute || options.subBatches != 0 ||
-        options.exchangeChunks > 1)
+        options.exchangeChunks > 1 || options.exchangeRing ||
+        options.scatterSums)
       plan->prediction.reset();
   }
   return usePlan(module, std::move(plan), options.devices, options.cluster,
@@ -327,7 +330,8 @@ void PhaseRunner::decideSchedule() {
   options.subBatches = choice->best.variant.subBatches;
   options.recompute = choice->best.variant.recompute;
   options.recomputeBytes = choice->best.variant.recomputeBytes;
-  options.mesh.sequence |= choice->best.variant.scattersSums;
+  options.scatterSums |= choice->best.variant.scattersSums;
+  options.exchangeRing |= choice->best.variant.exchangesInRing;
   options.exchangeChunks =
       std::max(options.exchangeChunks, choice->best.variant.exchangeChunks);
   if (!choice->best.canFit())
@@ -425,15 +429,20 @@ LogicalResult PhaseRunner::run() {
                       [&](OpPassManager &passes) {
                         buildAutodiffPipeline(passes, options.training);
                       })) ||
-      failed(applyAnyPlan()) ||
-      failed(runPhase(Phase::Sharded, [&](auto &passes) {
+      failed(applyAnyPlan()))
+    return failure();
+  FailureOr<Plan> plan = getPlan(module);
+  if (failed(plan))
+    return failure();
+  options.exchangeRing |= plan->exchangeRing;
+  options.scatterSums |= plan->scatterSums;
+  if (failed(runPhase(Phase::Sharded, [&](auto &passes) {
         buildShardPipeline(passes, options);
       })))
     return failure();
   if (last < Phase::Sharded)
     return success();
-  FailureOr<Plan> plan = getPlan(module);
-  if (failed(plan) || failed(verifyMemory(*plan)))
+  if (failed(verifyMemory(*plan)))
     return failure();
   if (last < Phase::Localized)
     return success();
@@ -450,8 +459,9 @@ LogicalResult PhaseRunner::run() {
     return failure();
   bool isOrdered = present.value_or(Phase::Kernels) < Phase::Scheduled &&
                    last >= Phase::Scheduled;
-  if (isOrdered && schedule.order == ProgramOrder::Shortest)
-    attachUnitTimes(module, options);
+  if (isOrdered && schedule.order == ProgramOrder::Shortest &&
+      failed(attachUnitTimes(module, options)))
+    return failure();
   return success(succeeded(runPhase(Phase::Scheduled,
                                     [&](OpPassManager &passes) {
                                       buildSchedulePipeline(passes, options,

@@ -73,12 +73,16 @@ static void attach(rt::ProgramOp program, ArrayRef<Computation> computations,
   });
 }
 
-void heddle::attachUnitTimes(ModuleOp module, const CompileOptions &options) {
+LogicalResult heddle::attachUnitTimes(ModuleOp module,
+                                      const CompileOptions &options) {
   if (!options.makeCostModel)
-    return;
-  // The module itself goes through the same passes later, and they tell then.
-  ScopedDiagnosticHandler silent(module.getContext(),
-                                 [](Diagnostic &) { return success(); });
+    return success();
+  // The module itself goes through the same passes later. What they warn of and
+  // remark on is told then; an error ends the compilation here.
+  ScopedDiagnosticHandler onlyErrors(
+      module.getContext(), [](Diagnostic &diagnostic) {
+        return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+      });
   IRMapping mapping;
   OwningOpRef<ModuleOp> copy(cast<ModuleOp>(module->clone(mapping)));
   llvm::DenseMap<Operation *, Operation *> originals;
@@ -87,17 +91,18 @@ void heddle::attachUnitTimes(ModuleOp module, const CompileOptions &options) {
   PassManager shorten(module.getContext(), ModuleOp::getOperationName());
   shorten.addPass(createShortenLivesPass());
   if (failed(shorten.run(*copy)))
-    return;
+    return failure();
   Computations computations = getComputations(*copy, originals);
   PassManager lower(module.getContext(), ModuleOp::getOperationName());
   buildExecutablePipeline(lower);
   if (failed(lower.run(*copy)))
-    return;
+    return failure();
   std::unique_ptr<CostModel> model = options.makeCostModel(*copy);
   if (!model)
-    return;
+    return success();
   for (auto program : copy->getOps<rt::ProgramOp>())
     if (auto known = computations.find(program.getSymName());
         known != computations.end())
       attach(program, known->second, *model);
+  return success();
 }

@@ -94,12 +94,13 @@ Error PlanReader::readMesh(const json &value, size_t from, Plan &plan) {
 
 Error PlanReader::checkKeys(const json &root) {
   const std::string known[] = {
-      "version",         "mesh",       "operators",
-      "storage",         "splits",     "pins",
-      "priorities",      "hierarchy",  "overlap",
-      "stages",          "pipeline",   "reduce_gradients",
-      "sub_batches",     "recompute",  "recompute_bytes",
-      "exchange_chunks", "prediction", "pipeline_barrier"};
+      "version",         "mesh",        "operators",
+      "storage",         "splits",      "pins",
+      "priorities",      "hierarchy",   "overlap",
+      "stages",          "pipeline",    "reduce_gradients",
+      "sub_batches",     "recompute",   "recompute_bytes",
+      "exchange_chunks", "prediction",  "pipeline_barrier",
+      "exchange_ring",   "scatter_sums"};
   Error problems = Error::success();
   for (const auto &[key, value] : root.items())
     if (!llvm::is_contained(known, key)) {
@@ -109,14 +110,16 @@ Error PlanReader::checkKeys(const json &root) {
           error(locate(key, 0), "$",
                 "unknown key \"" + key + "\"" +
                     (nearest.empty()
-                         ? std::string(": expected version, mesh, "
-                                       "operators, storage, splits, pins, "
-                                       "priorities, hierarchy, "
-                                       "reduce_gradients, sub_batches, "
-                                       "recompute, recompute_bytes, "
-                                       "exchange_chunks, overlap, stages, "
-                                       "pipeline, pipeline_barrier or "
-                                       "prediction")
+                         ? std::string(
+                               ": expected version, mesh, "
+                               "operators, storage, splits, pins, "
+                               "priorities, hierarchy, "
+                               "reduce_gradients, sub_batches, "
+                               "recompute, recompute_bytes, "
+                               "exchange_chunks, exchange_ring, scatter_sums, "
+                               "overlap, stages, "
+                               "pipeline, pipeline_barrier or "
+                               "prediction")
                          : ", did you mean \"" + nearest.str() + "\"?")));
     }
   auto add = [&](Error problem) {

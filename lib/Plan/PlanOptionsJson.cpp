@@ -78,6 +78,17 @@ Error PlanReader::readOptions(const json &root, Plan &plan) {
     plan.exchangeChunks = value.get<int64_t>();
     return Error::success();
   });
+  auto readFlag = [&](const char *key, bool &flag) {
+    read(key, [&, key](const json &value) -> Error {
+      if (!value.is_boolean())
+        return error(locate(key, 0), "$." + std::string(key),
+                     "expected true or false, got " + showJson(value));
+      flag = value.get<bool>();
+      return Error::success();
+    });
+  };
+  readFlag("exchange_ring", plan.exchangeRing);
+  readFlag("scatter_sums", plan.scatterSums);
   read("overlap", [&](const json &value) -> Error {
     const NamedSchedule *schedule =
         value.is_string() ? findNamedSchedule(value.get<std::string>())
@@ -112,6 +123,10 @@ std::string heddle::writeOptions(const Plan &plan) {
     text += ",\n  \"recompute_bytes\": " + std::to_string(*plan.recomputeBytes);
   if (plan.exchangeChunks)
     text += ",\n  \"exchange_chunks\": " + std::to_string(*plan.exchangeChunks);
+  if (plan.exchangeRing)
+    text += ",\n  \"exchange_ring\": true";
+  if (plan.scatterSums)
+    text += ",\n  \"scatter_sums\": true";
   if (plan.overlap != Overlap::None)
     text += ",\n  \"overlap\": " +
             json(getNamedSchedule(plan.overlap).name.str()).dump();

@@ -24,6 +24,13 @@ SCHEDULES["auto-layer-2"] = ["--overlap", "auto", "--recompute", "layer",
 SCHEDULES["auto-chosen"] = ["--overlap", "auto", "--cluster", "laptop-cpu"]
 # Products in chunks beside the gathers and scatters along the sequence.
 SCHEDULES["exchange-chunks"] = ["--overlap", "auto", "--exchange-chunks", "2"]
+# The work behind sums on parts of the rows, and products in steps of a ring.
+SCHEDULES["scatter-sums"] = ["--overlap", "auto", "--scatter-sums",
+                             "--sub-batches", "1", "--cluster", "laptop-cpu"]
+SCHEDULES["ring"] = ["--overlap", "auto", "--exchange-ring"]
+SCHEDULES["scatter-ring"] = ["--overlap", "auto", "--scatter-sums",
+                             "--exchange-ring", "--sub-batches", "2",
+                             "--cluster", "laptop-cpu"]
 PLANS = ["serial", "tp4", "dp2-tp2", "zero3", "ring4", "sequence4"]
 MODELS = ["gpt2-dropout", "llama-dropout"]
 # What every check runs: each schedule, plan and model, but not all of their
@@ -31,14 +38,14 @@ MODELS = ["gpt2-dropout", "llama-dropout"]
 COVER = {
     "gpt2-dropout": {
         "serial": ["layer"],
-        "tp4": ["oases", "default"],
-        "dp2-tp2": ["fine-grained-recompute"],
+        "tp4": ["oases", "default", "scatter-sums", "ring"],
+        "dp2-tp2": ["fine-grained-recompute", "scatter-ring"],
         "zero3": ["cross-pass", "fine-grained-recompute", "auto-chosen"],
         "ring4": ["default", "oases"],
         "sequence4": ["exchange-chunks"]},
     "llama-dropout": {
-        "tp4": ["cross-pass"],
-        "dp2-tp2": ["oases", "auto-layer-2"],
+        "tp4": ["cross-pass", "scatter-ring"],
+        "dp2-tp2": ["oases", "auto-layer-2", "scatter-sums"],
         "zero3": ["oases", "default"],
         "ring4": ["fine-grained-recompute", "auto"],
         "sequence4": ["exchange-chunks"]},

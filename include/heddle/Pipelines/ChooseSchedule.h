@@ -20,12 +20,12 @@ struct ScheduleVariant {
   RecomputeMode recompute = RecomputeMode::None;
   /// Plan::recomputeBytes; 0: what is left of a device's memory.
   int64_t recomputeBytes = 0;
-  /// An all-reduce before a norm becomes a reduce-scatter, the norm and what is
-  /// elementwise around it run on a part of the sequence, and an all-gather
-  /// follows (DefaultMesh::sequence).
+  /// CompileOptions::scatterSums.
   bool scattersSums = false;
   /// CompileOptions::exchangeChunks.
   int64_t exchangeChunks = 1;
+  /// CompileOptions::exchangeRing.
+  bool exchangesInRing = false;
 
   bool operator==(const ScheduleVariant &) const = default;
 };
@@ -64,13 +64,12 @@ bool leavesChoice(const CompileOptions &options);
 /// `autodiff`; it is not changed. The variants have 1 to 4 sub-batches, and
 /// compute something again only if they do not fit otherwise. Those of an
 /// imported model of many equal layers are predicted from models of 2 and of 6
-/// of these layers. Under a standard plan with tensor parallelism, the best
-/// variant is compared with the one that scatters its sums. If sums are
-/// scattered, exchanges in chunks are tried, too. Their warnings and
-/// remarks are dropped. Returns nullopt if
-/// the whole batch without recomputation does not compile: the caller's own
-/// compilation will say why. A planner that compares such variants itself
-/// states both numbers instead.
+/// of these layers. If the program may have sums that are not scattered, the
+/// best variant is compared with the one that scatters them. If sums are
+/// scattered, exchanges in chunks or in a ring are tried, too. Warnings and
+/// remarks of variants are dropped. Returns nullopt if the whole batch without
+/// recomputation does not compile: the caller's own compilation will say why. A
+/// planner that compares such variants itself states both numbers instead.
 std::optional<ScheduleChoice> chooseSchedule(mlir::ModuleOp module,
                                              const CompileOptions &options);
 

@@ -78,6 +78,12 @@ struct CompileOptions {
   /// The number of row chunks of products beside a gather or scatter along
   /// another dimension (heddle-chunk-exchanges); 1: as the plan says, or whole.
   int64_t exchangeChunks = 1;
+  /// Whether products and the exchanges of their rows run in steps of a ring
+  /// (heddle-ring-exchanges); otherwise as the plan says.
+  bool exchangeRing = false;
+  /// Whether sums are scattered where the work behind them gains by it
+  /// (heddle-scatter-sums); otherwise as the plan says.
+  bool scatterSums = false;
   /// Makes the model of the times of a program of phase `executable`, by which
   /// the schedule `auto` chooses sub-batches and recomputation. If empty, or if
   /// it returns null, they are those of the cluster's roofline.

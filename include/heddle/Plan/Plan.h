@@ -144,6 +144,10 @@ struct Plan {
   /// The row chunks of products beside an exchange along another dimension.
   /// nullopt: they stay whole.
   std::optional<int64_t> exchangeChunks;
+  /// Whether products and the exchanges of their rows run in steps of a ring.
+  bool exchangeRing = false;
+  /// Whether sums are scattered where the work behind them gains by it.
+  bool scatterSums = false;
   Overlap overlap = Overlap::None;
   /// The number of stages of a pipeline over the axis "pp"; 0: there is no
   /// pipeline.

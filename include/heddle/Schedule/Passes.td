@@ -134,6 +134,39 @@ def ChunkExchangesPass
                            "::mlir::tensor::TensorDialect"];
 }
 
+def RingExchangesPass : Pass<"heddle-ring-exchanges", "::mlir::ModuleOp"> {
+  let summary = "cuts products and exchanges of their rows into steps of a ring";
+  let description = [{
+    Runs on one device's program, before collectives are packed. For exchanges
+    along the rows of a product, which heddle-chunk-exchanges leaves whole.
+
+    - An all-gather and the products that read its rows: each member multiplies
+      its own rows first, while the next member's rows are on their way to it
+      (`comm.permute`). Of n members, the ring has n - 1 transfers.
+    - A product and the reduce-scatter of its result: each member computes its
+      part of one member's rows, and adds it to what it receives, while the next
+      part is computed. The sums have another order of members for each block of
+      rows.
+    - An all-reduce that alone reads a product is a reduce-scatter and an
+      all-gather, and each is cut as above where it can be.
+
+    The dimensions before the rows must have size 1, so that blocks of rows are
+    runs of memory; the members must divide the rows; the product has neither
+    bias nor accumulator. Other products and exchanges stay whole.
+    ```
+    %g = comm.all_gather %x dim 0 : 4x64 -> 8x64
+    %p = heddle.contract [bh, hf -> bf] %g, %w : (8x64, 64x32) -> 8x32
+    ```
+    becomes, among two members, `%y = comm.permute %x sources [1, 0]`, a product
+    of %x and one of %y. Member 0 has the rows in this order, member 1 in the
+    reverse one, so the products are joined at places that depend on the member.
+  }];
+  let dependentDialects = ["::heddle::HeddleDialect",
+                           "::heddle::comm::CommDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def RecomputePass : Pass<"heddle-recompute", "::mlir::ModuleOp"> {
   let summary = "computes values of the forward pass again in the backward pass";
   let description = [{

@@ -278,6 +278,39 @@ def ReadStoredRowsPass : Pass<"heddle-read-stored-rows", "::mlir::ModuleOp"> {
   let dependentDialects = ["::heddle::HeddleDialect"];
 }
 
+def ScatterSumsPass : Pass<"heddle-scatter-sums", "::mlir::ModuleOp"> {
+  let summary = "Splits cheap work behind sums over the devices that sum";
+  let description = [{
+    Devices that sum a value by an all-reduce repeat all work behind it. Instead,
+    the sum may be scattered along a dimension, and the work run on a part of
+    it. Its results are gathered where ops need them whole. A reduce-scatter and
+    an all-gather send as much as an all-reduce, and the work between them takes
+    the time and memory of a part.
+
+    Around the sums over an axis, the pass finds the cheap ops (elementwise ops,
+    norms, dropout: those that visit each element of their largest tensor once)
+    that could split a factor over the axis, if the axis divides it. Of the
+    dimensions of a sum, it takes the one for which most bytes could be split. A
+    least cut then decides which of the ops are split: it weighs collectives and
+    bytes on the cluster. Ops that pass partial sums on stay whole, and so does
+    what only the optimizer reads. No axis is added to an op that uses it.
+
+    Example, with tp over f: `x1 = x0 + contract [bsf, fh -> bsh]`, a norm of x1,
+    a product of it. The sum is scattered along s, the addition and the norm run
+    on a part of s, and the norm's result is gathered.
+
+    Input: complete `heddle.factors`, as of heddle-propagate-shardings. Output:
+    the same; heddle-insert-reshards makes the collectives.
+  }];
+  let options = [
+    Option<"cluster", "cluster", "::heddle::ClusterChoice",
+           "::heddle::ClusterChoice()",
+           "preset or JSON file of the cluster that communication is weighed "
+           "on; none: all devices are equally near">,
+  ];
+  let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
 def WarnOfPaddingPass : Pass<"heddle-warn-of-padding", "::mlir::ModuleOp"> {
   let summary = "Warns where half of the devices hold nothing but padding";
   let description = [{

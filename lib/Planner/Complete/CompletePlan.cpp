@@ -370,6 +370,10 @@ void heddle::completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
     plan.recomputeBytes = stated.recomputeBytes;
   if (isStated(stated, "exchange_chunks"))
     plan.exchangeChunks = stated.exchangeChunks;
+  if (isStated(stated, "exchange_ring"))
+    plan.exchangeRing = stated.exchangeRing;
+  if (isStated(stated, "scatter_sums"))
+    plan.scatterSums = stated.scatterSums;
   if (stated.numStages > 0) {
     plan.numStages = stated.numStages;
     plan.stages = stated.stages;

@@ -9,8 +9,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Selection.h"
-#include "MinCut.h"
 #include "dialects/Comm/Comm.h"
+#include "heddle/Sharding/MinCut.h"
 #include "heddle/Support/Bytes.h"
 
 using namespace mlir;

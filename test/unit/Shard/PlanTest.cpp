@@ -104,6 +104,7 @@ TEST(PlanTest, SplitsAndProducts) {
           "storage": {"*": {"0": ["dp.1"]}}, "reduce_gradients": "micro_batch",
           "sub_batches": 3, "overlap": "oases", "recompute": "optimal",
           "recompute_bytes": 5000000000, "exchange_chunks": 4,
+          "scatter_sums": true, "exchange_ring": true,
           "splits": {"h.*": {"h": {"slices": 4, "sharded": 2}},
                      "*.c_fc": {"f": {"slices": 3}}}})",
       "plan.json");
@@ -129,6 +130,8 @@ TEST(PlanTest, SplitsAndProducts) {
   "recompute": "optimal",
   "recompute_bytes": 5000000000,
   "exchange_chunks": 4,
+  "exchange_ring": true,
+  "scatter_sums": true,
   "overlap": "oases"
 }
 )");
@@ -226,6 +229,8 @@ TEST(PlanTest, ErrorsNameThePlace) {
       errorOf("{\"version\": 1, \"mesh\": {},\n \"exchange_chunks\": 65}"),
       "plan.json:2:2: $.exchange_chunks: expected a number from 1 to 64, got "
       "65");
+  EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"scatter_sums\": 1}"),
+            "plan.json:2:2: $.scatter_sums: expected true or false, got 1");
   EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"recompute_bytes\": 1}"),
             "plan.json:2:2: $.recompute_bytes: expected \"recompute\": "
             "\"optimal\" beside it");

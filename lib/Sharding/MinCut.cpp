@@ -1,6 +1,6 @@
 //===- MinCut.cpp - A least cut of a small graph --------------------------===//
 
-#include "MinCut.h"
+#include "heddle/Sharding/MinCut.h"
 #include <algorithm>
 #include <deque>
 

@@ -1,7 +1,7 @@
 //===- MinCut.h - A least cut of a small graph ------------------*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_SCHEDULE_RECOMPUTE_MINCUT_H
-#define HEDDLE_LIB_SCHEDULE_RECOMPUTE_MINCUT_H
+#ifndef HEDDLE_SHARDING_MINCUT_H
+#define HEDDLE_SHARDING_MINCUT_H
 
 #include <cstdint>
 #include <vector>
@@ -53,4 +53,4 @@ private:
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_SCHEDULE_RECOMPUTE_MINCUT_H
+#endif // HEDDLE_SHARDING_MINCUT_H
