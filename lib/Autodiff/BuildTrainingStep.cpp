@@ -48,21 +48,26 @@ struct Result {
 struct Program {
   func::FuncOp function;
   OpBuilder builder; ///< before the return
-  Value lossSum, count;
+  ForwardResults results;
 
   Program(func::FuncOp forward, const ForwardResults &results, ProgramRole role,
           SymbolTable &symbols)
-      : function(forward.clone()), builder(forward.getContext()) {
+      : function(forward.clone()), builder(forward.getContext()),
+        results(results) {
     setRole(function, role);
     symbols.insert(function);
-    Operation *terminator = function.getBody().front().getTerminator();
-    builder.setInsertionPoint(terminator);
-    lossSum = terminator->getOperand(results.lossSum);
-    count = terminator->getOperand(results.labelCount);
+    builder.setInsertionPoint(body().getTerminator());
   }
 
   Block &body() { return function.getBody().front(); }
   Location loc() { return function.getLoc(); }
+  // Building gradients may replace these.
+  Value lossSum() {
+    return body().getTerminator()->getOperand(results.lossSum);
+  }
+  Value count() {
+    return body().getTerminator()->getOperand(results.labelCount);
+  }
 
   /// Returns the first load of the variable: its value when the program begins.
   Value findLoad(VariableOp variable) {
@@ -314,13 +319,23 @@ FailureOr<SmallVector<Value>> StepBuilder::differentiate(Program &program,
     indices[variable.getSymName()] = i;
   SmallVector<Value> loads;
   SmallVector<unsigned> owners;
+  WalkResult nested = program.function.walk([&](LoadOp load) {
+    if (load->getParentOp() == program.function ||
+        !indices.contains(load.getVariable()))
+      return WalkResult::advance();
+    load.emitOpError() << "expected a parameter to be loaded outside of loops "
+                          "and branches";
+    return WalkResult::interrupt();
+  });
+  if (nested.wasInterrupted())
+    return failure();
   for (LoadOp load : program.body().getOps<LoadOp>())
     if (auto it = indices.find(load.getVariable()); it != indices.end()) {
       loads.push_back(load);
       owners.push_back(it->second);
     }
   FailureOr<SmallVector<Value>> ofLoads = buildGradients(
-      program.builder, program.body(), Seed{program.lossSum, seed}, loads);
+      program.builder, program.body(), Seed{program.lossSum(), seed}, loads);
   if (failed(ofLoads))
     return failure();
   SmallVector<Value> gradients(parameters.size());
@@ -347,7 +362,7 @@ LogicalResult StepBuilder::buildStep() {
   configureDropout(program);
   OpBuilder &b = program.builder;
   Location loc = program.loc();
-  Value count = atLeastOne(b, loc, program.count);
+  Value count = atLeastOne(b, loc, program.count());
   FailureOr<SmallVector<Value>> gradients = differentiateMean(program, count);
   if (failed(gradients))
     return failure();
@@ -360,7 +375,7 @@ LogicalResult StepBuilder::buildStep() {
       buildUpdate(b, loc, table, updates, /*scale=*/Value(), options);
   if (failed(updated))
     return failure();
-  Value loss = b.create<arith::DivFOp>(loc, program.lossSum, count);
+  Value loss = b.create<arith::DivFOp>(loc, program.lossSum(), count);
   setResults(program.function, makeStepResults(loss, *updated));
   return success();
 }
@@ -373,7 +388,7 @@ LogicalResult StepBuilder::buildAccumulate() {
   OpBuilder &b = program.builder;
   Location loc = program.loc();
 
-  Value seed = createSplat(b, loc, program.lossSum.getType(), 1);
+  Value seed = createSplat(b, loc, program.lossSum().getType(), 1);
   FailureOr<SmallVector<Value>> gradients = differentiate(program, seed);
   if (failed(gradients))
     return failure();
@@ -396,13 +411,13 @@ LogicalResult StepBuilder::buildAccumulate() {
         failed(accumulate(
             table.getOrCreateState(StateKind::Gradient, parameter), gradient)))
       return failure();
-  auto scalar = cast<RankedTensorType>(program.lossSum.getType());
+  auto scalar = cast<RankedTensorType>(program.lossSum().getType());
   if (failed(accumulate(
           table.getOrCreate(kLossSumName, scalar, VariableRole::Loss),
-          program.lossSum)) ||
+          program.lossSum())) ||
       failed(
           accumulate(table.getOrCreate(kCountName, scalar, VariableRole::Loss),
-                     program.count)))
+                     program.count())))
     return failure();
   setResults(program.function, {});
   return success();
@@ -467,11 +482,11 @@ LogicalResult StepBuilder::buildGradientsProgram() {
   removeStores(program.function);
   OpBuilder &b = program.builder;
   Location loc = program.loc();
-  Value count = atLeastOne(b, loc, program.count);
+  Value count = atLeastOne(b, loc, program.count());
   FailureOr<SmallVector<Value>> gradients = differentiateMean(program, count);
   if (failed(gradients))
     return failure();
-  Value loss = b.create<arith::DivFOp>(loc, program.lossSum, count);
+  Value loss = b.create<arith::DivFOp>(loc, program.lossSum(), count);
   SmallVector<Result> values = {makeResult("loss", PortRole::Loss, loss)};
   for (unsigned i : results.outputs)
     values.push_back({program.body().getTerminator()->getOperand(i),

@@ -1,8 +1,10 @@
 //===- Gradients.cpp - Backward through a block ---------------------------===//
 
+#include "LoopGradients.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Autodiff/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -20,10 +22,30 @@ Value heddle::createSplat(OpBuilder &builder, Location loc, Type type,
   return builder.create<arith::ConstantOp>(loc, attr);
 }
 
+/// If `gradient` is zero but for a slice at a computed place, as of an
+/// iteration, builds the sum of it and `base`, which changes the slice alone;
+/// else returns null.
+static Value addSlice(OpBuilder &builder, Value gradient, Value base) {
+  auto insert = gradient.getDefiningOp<tensor::InsertSliceOp>();
+  if (!insert || !gradient.use_empty() || insert.getOffsets().empty() ||
+      !matchPattern(insert.getDest(), m_AnyZeroFloat()))
+    return nullptr;
+  Location loc = gradient.getLoc();
+  auto part = builder.create<tensor::ExtractSliceOp>(
+      loc, insert.getSourceType(), base, insert.getMixedOffsets(),
+      insert.getMixedSizes(), insert.getMixedStrides());
+  auto sum = builder.create<arith::AddFOp>(loc, part, insert.getSource());
+  return builder.create<tensor::InsertSliceOp>(
+      loc, sum, base, insert.getMixedOffsets(), insert.getMixedSizes(),
+      insert.getMixedStrides());
+}
+
 /// If `gradient` is an embedding's gradient without uses, returns a copy of it
 /// that starts from `base`; else null. The original stays, because it may be
 /// the gradient of other values too.
 static Value accumulateInto(OpBuilder &builder, Value gradient, Value base) {
+  if (Value sum = addSlice(builder, gradient, base))
+    return sum;
   auto embedding = gradient.getDefiningOp<EmbeddingGradOp>();
   if (!embedding || !gradient.use_empty())
     return nullptr;
@@ -76,9 +98,9 @@ FailureOr<SmallVector<Value>> heddle::buildGradients(OpBuilder &builder,
   // Forward: collects the ops that depend on `wrt`.
   SmallVector<Operation *> program;
   DenseSet<Value> active(wrt.begin(), wrt.end());
+  auto isActive = [&](Value value) { return active.contains(value); };
   for (Operation &op : block) {
-    if (!llvm::any_of(op.getOperands(),
-                      [&](Value v) { return active.contains(v); }))
+    if (llvm::none_of(getUsedValues(op), isActive))
       continue;
     program.push_back(&op);
     for (Value result : op.getResults())
@@ -98,6 +120,20 @@ FailureOr<SmallVector<Value>> heddle::buildGradients(OpBuilder &builder,
           active.contains(result) ? gradients.lookup(result) : Value());
     if (llvm::none_of(resultGradients, [](Value v) { return bool(v); }))
       continue;
+    StringRef name = getOpName(op);
+    namer.name =
+        name.empty() ? StringAttr() : StringAttr::get(op->getContext(), name);
+    named.restoreInsertionPoint(builder.saveInsertionPoint());
+    auto add = [&](Value value, Value gradient) {
+      Value &sum = gradients[value];
+      sum = addGradients(builder, op->getLoc(), sum, gradient);
+    };
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      if (failed(
+              buildLoopGradients(named, loop, resultGradients, isActive, add)))
+        return failure();
+      continue;
+    }
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
     if (!differentiable)
       return op->emitOpError()
@@ -106,11 +142,13 @@ FailureOr<SmallVector<Value>> heddle::buildGradients(OpBuilder &builder,
     SmallVector<bool> wanted;
     for (Value operand : op->getOperands())
       wanted.push_back(active.contains(operand));
+    for (Value value : getUsedValues(*op))
+      if (isActive(value) && !llvm::is_contained(op->getOperands(), value))
+        return op->emitOpError()
+               << "has no gradient of a value that its region uses, but the "
+                  "loss depends on a parameter through it; expected the value "
+                  "as an operand";
     SmallVector<Value> operandGradients(op->getNumOperands());
-    StringRef name = getOpName(op);
-    namer.name =
-        name.empty() ? StringAttr() : StringAttr::get(op->getContext(), name);
-    named.restoreInsertionPoint(builder.saveInsertionPoint());
     if (failed(differentiable.buildVjp(named, resultGradients, wanted,
                                        operandGradients)))
       return failure();
@@ -122,8 +160,7 @@ FailureOr<SmallVector<Value>> heddle::buildGradients(OpBuilder &builder,
         return op->emitOpError()
                << "expected a gradient of type " << operand.getType()
                << " of operand " << i << ", got " << gradient.getType();
-      Value &sum = gradients[operand];
-      sum = addGradients(builder, op->getLoc(), sum, gradient);
+      add(operand, gradient);
     }
   }
 

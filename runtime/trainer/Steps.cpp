@@ -37,8 +37,8 @@ std::vector<Bytes> Trainer::outputsInto(StepResults &results) const {
 Status Trainer::runStep() {
   StepResults results;
   auto run = [&]() -> Status {
-    if (sampler)
-      HEDDLE_RT_RETURN_IF_ERROR(sample(completed));
+    HEDDLE_RT_RETURN_IF_ERROR(sampler ? sample(completed)
+                                      : readStep(completed));
     std::vector<ConstBytes> values(inputs.begin(), inputs.end());
     return session.run(tables.step, values, outputsInto(results));
   };
@@ -74,8 +74,8 @@ Status Trainer::runSteps(const std::function<bool()> &stopRequested) {
           if (!stopped.ok() || *stopped)
             return stopped.ok() ? Expected<bool>(false) : std::move(stopped);
         }
-        if (sampler)
-          HEDDLE_RT_RETURN_IF_ERROR(sample(first + run));
+        HEDDLE_RT_RETURN_IF_ERROR(sampler ? sample(first + run)
+                                          : readStep(first + run));
         return true;
       },
       [&](int64_t) { return ofStep = finishStep(results); });

@@ -15,10 +15,6 @@
 namespace fs = std::filesystem;
 using namespace heddle::runtime;
 
-bool heddle::runtime::isBatchFile(const fs::path &data) {
-  return data.extension() == ".safetensors";
-}
-
 fs::path heddle::runtime::checkpointFolder(const fs::path &output) {
   return output / "checkpoints";
 }
@@ -48,8 +44,8 @@ Status Trainer::prepare() {
 }
 
 Status Trainer::openData() {
-  if (isBatchFile(options.data))
-    return openBatch();
+  if (isBatchData(options.data))
+    return openBatches();
   auto found = findTokenInputs(session.manifest(), tables.inputs);
   if (!found.ok())
     return std::move(found).status();
@@ -70,23 +66,6 @@ Status Trainer::openData() {
   localRows = session.localRows(tables.step, tokens->features);
   if (localRows != session.localRows(tables.step, tokens->labels))
     localRows = {{0, tokens->rows}};
-  return Status::success();
-}
-
-Status Trainer::openBatch() {
-  auto opened = readBatch(options.data);
-  if (!opened.ok())
-    return std::move(opened).status();
-  auto matched = matchBatch(*opened, session.manifest(), tables.inputs,
-                            tables.microBatches);
-  if (!matched.ok())
-    return std::move(matched).status();
-  if (matched->rows != tables.rowsPerStep())
-    return error("batch '" + options.data.string() + "': expected " +
-                 std::to_string(tables.rowsPerStep()) +
-                 " rows, those of a step, got " +
-                 std::to_string(matched->rows));
-  inputs = std::move(matched->values);
   return Status::success();
 }
 
@@ -226,7 +205,10 @@ TrainingState Trainer::state() const {
   state.step = completed;
   state.seed = session.seed();
   state.data = options.data.string();
-  state.dataTokens = data ? data->size() : tables.labelsPerStep();
+  state.dataTokens =
+      data ? data->size()
+           : tables.labelsPerStep() *
+                 static_cast<int64_t>(batches.size() + heldOutBatches.size());
   state.rowsPerStep = tables.rowsPerStep();
   state.sequence = tables.labelsPerStep() / tables.rowsPerStep();
   state.heldOutFraction = options.heldOutFraction;
@@ -241,38 +223,15 @@ TrainingState Trainer::state() const {
 
 Status Trainer::evaluateHeldOut() {
   // Emulated computation has no loss.
-  if (!tables.evaluate || !sampler || evaluated == completed ||
-      session.emulatesCompute())
+  if (!tables.evaluate || evaluated == completed || session.emulatesCompute())
     return Status::success();
-  int64_t windows = sampler->numHeldOutWindows();
-  if (options.evaluateWindows > 0)
-    windows = std::min(windows, options.evaluateWindows);
-  if (windows == 0)
-    return Status::success();
-
-  std::vector<std::vector<std::byte>> values;
-  for (const PortInfo &input : tables.inputs)
-    values.emplace_back(input.bytes());
-  std::span<int32_t> features = idsOf(values[tokens->features]),
-                     labels = idsOf(values[tokens->labels]);
-  std::vector<ConstBytes> arguments(values.begin(), values.end());
   // The mean is over all labels, so sums of losses and counts of labels are
   // added.
   double lossSum = 0, count = 0;
-  for (int64_t first = 0; first < windows; first += tokens->rows) {
-    HEDDLE_RT_RETURN_IF_ERROR(sampler->heldOut(first, features, labels));
-    if (int64_t rows = windows - first; rows < tokens->rows)
-      std::ranges::fill(labels.subspan(rows * tokens->sequence), ignoredLabel);
-    float batchSum = 0, batchCount = 0;
-    std::vector<Bytes> results(
-        session.manifest().tables[*tables.evaluate].outputs.size());
-    results[tables.lossSum] = writableBytesOf(batchSum);
-    results[tables.labelCount] = writableBytesOf(batchCount);
-    HEDDLE_RT_RETURN_IF_ERROR(
-        session.run(*tables.evaluate, arguments, results));
-    lossSum += batchSum;
-    count += batchCount;
-  }
+  HEDDLE_RT_RETURN_IF_ERROR(sampler ? addHeldOutWindows(lossSum, count)
+                                    : addHeldOutBatches(lossSum, count));
+  if (count == 0)
+    return Status::success();
   evaluated = completed;
   double loss = lossSum / count;
   observer.heldOut(completed, loss, static_cast<int64_t>(count));
@@ -283,6 +242,39 @@ Status Trainer::evaluateHeldOut() {
                  ": the held-out loss is " + std::to_string(loss) +
                  ", so the parameters are lost; resume from an earlier "
                  "checkpoint with a smaller learning rate or clipping");
+  return Status::success();
+}
+
+/// Adds the sum of the losses of one micro-batch, and its number of labels.
+Status Trainer::addEvaluated(std::span<const ConstBytes> arguments,
+                             double &lossSum, double &count) {
+  float batchSum = 0, batchCount = 0;
+  std::vector<Bytes> results(
+      session.manifest().tables[*tables.evaluate].outputs.size());
+  results[tables.lossSum] = writableBytesOf(batchSum);
+  results[tables.labelCount] = writableBytesOf(batchCount);
+  HEDDLE_RT_RETURN_IF_ERROR(session.run(*tables.evaluate, arguments, results));
+  lossSum += batchSum;
+  count += batchCount;
+  return Status::success();
+}
+
+Status Trainer::addHeldOutWindows(double &lossSum, double &count) {
+  int64_t windows = sampler->numHeldOutWindows();
+  if (options.evaluateWindows > 0)
+    windows = std::min(windows, options.evaluateWindows);
+  std::vector<std::vector<std::byte>> values;
+  for (const PortInfo &input : tables.inputs)
+    values.emplace_back(input.bytes());
+  std::span<int32_t> features = idsOf(values[tokens->features]),
+                     labels = idsOf(values[tokens->labels]);
+  std::vector<ConstBytes> arguments(values.begin(), values.end());
+  for (int64_t first = 0; first < windows; first += tokens->rows) {
+    HEDDLE_RT_RETURN_IF_ERROR(sampler->heldOut(first, features, labels));
+    if (int64_t rows = windows - first; rows < tokens->rows)
+      std::ranges::fill(labels.subspan(rows * tokens->sequence), ignoredLabel);
+    HEDDLE_RT_RETURN_IF_ERROR(addEvaluated(arguments, lossSum, count));
+  }
   return Status::success();
 }
 

@@ -37,7 +37,9 @@ public:
 
 private:
   Status openData();
-  Status openBatch();
+  Status openBatches();
+  Expected<std::vector<std::vector<std::byte>>>
+  readBatchOf(const std::filesystem::path &file) const;
   Status startState();
   Status checkSteps();
   Status resumeState(const std::filesystem::path &directory);
@@ -48,6 +50,7 @@ private:
   describeIntact(const Status &why,
                  const std::vector<std::filesystem::path> &existing) const;
   Status sample(int64_t step);
+  Status readStep(int64_t step);
   std::vector<Bytes> outputsInto(StepResults &results) const;
   Status runStep();
   Status runSteps(const std::function<bool()> &stopRequested);
@@ -55,6 +58,10 @@ private:
   Status finishStep(const StepResults &results);
   Expected<bool> isStopped(const std::function<bool()> &stopRequested);
   Status evaluateHeldOut();
+  Status addHeldOutWindows(double &lossSum, double &count);
+  Status addHeldOutBatches(double &lossSum, double &count);
+  Status addEvaluated(std::span<const ConstBytes> arguments, double &lossSum,
+                      double &count);
   Status checkpoint();
   TrainingState state() const;
 
@@ -63,10 +70,12 @@ private:
   TrainObserver &observer;
 
   TrainingTables tables;
-  /// Set if the data are tokens. Otherwise every step trains on one batch.
+  /// Set if the data are tokens. Otherwise each step trains on the batch of a
+  /// file.
   std::optional<TokenInputs> tokens;
   std::optional<TokenData> data;
   std::optional<WindowSampler> sampler;
+  std::vector<std::filesystem::path> batches, heldOutBatches;
   /// Ranges [first, last) of a micro-batch's rows that this process needs.
   std::vector<std::pair<int64_t, int64_t>> localRows;
   /// The values of each input, of all micro-batches of a step.

@@ -156,3 +156,116 @@ module {
     return %sum, %sum, %sum : tensor<f32>, tensor<f32>, tensor<f32>
   }
 }
+
+// -----
+
+// A loop whose length is computed.
+module {
+  heddle.variable @w : tensor<4xf32> parameter init(ones)
+  func.func @forward(%n: tensor<i32> {heddle.role = #heddle.port_role<features>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}) {
+    %w = heddle.load @w : tensor<4xf32>
+    %count = arith.constant dense<2.0> : tensor<f32>
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %number = tensor.extract %n[] : tensor<i32>
+    // expected-error @below {{'scf.for' op expected constant bounds and a constant step: the gradient of a loop of another length is not defined}}
+    %y = scf.for %i = %c0 to %number step %c1 iter_args(%h = %w) -> tensor<4xf32> : i32 {
+      %square = arith.mulf %h, %h : tensor<4xf32>
+      scf.yield %square : tensor<4xf32>
+    }
+    %sum = heddle.reduce sum %y over [0] : tensor<4xf32> -> tensor<f32>
+    return %sum, %count : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  heddle.variable @w : tensor<4xf32> parameter init(ones)
+  func.func @forward(%x: tensor<4xf32> {heddle.role = #heddle.port_role<features>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}) {
+    %w = heddle.load @w : tensor<4xf32>
+    %count = arith.constant dense<2.0> : tensor<f32>
+    %zero = arith.constant 0.0 : f32
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    // expected-error @below {{'scf.for' op expected it to carry tensors of static shapes, got 'f32': the gradient of another loop is not defined}}
+    %y = scf.for %i = %c0 to %c3 step %c1 iter_args(%h = %zero) -> f32 {
+      %e = tensor.extract %w[%i] : tensor<4xf32>
+      %next = arith.addf %h, %e : f32
+      scf.yield %next : f32
+    }
+    %sum = tensor.splat %y : tensor<f32>
+    %all = heddle.reduce sum %w over [0] : tensor<4xf32> -> tensor<f32>
+    %total = arith.addf %sum, %all : tensor<f32>
+    return %total, %count : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
+// A branch uses a value that depends on a parameter, which is no operand of it.
+module {
+  heddle.variable @w : tensor<4xf32> parameter init(ones)
+  func.func @forward(%x: tensor<i1> {heddle.role = #heddle.port_role<features>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}) {
+    %w = heddle.load @w : tensor<4xf32>
+    %count = arith.constant dense<2.0> : tensor<f32>
+    %which = tensor.extract %x[] : tensor<i1>
+    // expected-error @below {{'scf.if' op has no gradient, but the loss depends on a parameter through it}}
+    %y = scf.if %which -> tensor<4xf32> {
+      %square = arith.mulf %w, %w : tensor<4xf32>
+      scf.yield %square : tensor<4xf32>
+    } else {
+      scf.yield %w : tensor<4xf32>
+    }
+    %sum = heddle.reduce sum %y over [0] : tensor<4xf32> -> tensor<f32>
+    return %sum, %count : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
+// A structured op whose body reads a tensor that is no operand of it.
+module {
+  heddle.variable @w : tensor<4xf32> parameter init(ones)
+  func.func @forward(%x: tensor<4xi32> {heddle.role = #heddle.port_role<features>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}) {
+    %w = heddle.load @w : tensor<4xf32>
+    %count = arith.constant dense<2.0> : tensor<f32>
+    %empty = tensor.empty() : tensor<4xf32>
+    // expected-error @below {{'linalg.generic' op has no gradient of a value that its region uses, but the loss depends on a parameter through it; expected the value as an operand}}
+    %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+        ins(%x : tensor<4xi32>) outs(%empty : tensor<4xf32>) {
+    ^bb0(%id: i32, %out: f32):
+      %at = arith.index_cast %id : i32 to index
+      %element = tensor.extract %w[%at] : tensor<4xf32>
+      linalg.yield %element : f32
+    } -> tensor<4xf32>
+    %sum = heddle.reduce sum %y over [0] : tensor<4xf32> -> tensor<f32>
+    return %sum, %count : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  heddle.variable @w : tensor<4xf32> parameter init(ones)
+  func.func @forward(%x: tensor<4xf32> {heddle.role = #heddle.port_role<features>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}) {
+    %count = arith.constant dense<2.0> : tensor<f32>
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %y = scf.for %i = %c0 to %c3 step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+      // expected-error @below {{expected a parameter to be loaded outside of loops and branches}}
+      %w = heddle.load @w : tensor<4xf32>
+      %next = arith.mulf %h, %w : tensor<4xf32>
+      scf.yield %next : tensor<4xf32>
+    }
+    %sum = heddle.reduce sum %y over [0] : tensor<4xf32> -> tensor<f32>
+    return %sum, %count : tensor<f32>, tensor<f32>
+  }
+}

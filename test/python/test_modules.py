@@ -1,6 +1,8 @@
 """Modules of one's own: attention of other forms, convolutions, shared and frozen
 parameters, other losses and optimizers, and errors."""
 
+import json
+import pathlib
 import tempfile
 import unittest
 from typing import Any
@@ -308,15 +310,24 @@ class Modules(unittest.TestCase):
     def test_micro_batches(self) -> None:
         batch = (torch.randn(8, 6), torch.randn(8, 2))
         model = nn.Linear(6, 2)
+        prediction = {"cluster": "laptop-cpu", "rows": 8, "micro_batches": 2}
+        plan = {"version": 1, "mesh": {"dp": 2}, "operators": {"*": {"b": ["dp"]}}}
+        plan["prediction"] = prediction
         losses = []
-        for parts in (1, 4):
-            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-            with heddle.torch.Trainer(
-                model, batch, optimizer, nn.MSELoss(), micro_batches=parts
-            ) as trainer:
-                losses.append([trainer.step(batch).loss for _ in range(3)])
-        for a, b in zip(*losses, strict=True):
-            self.assertAlmostEqual(a, b, places=5)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "plan.json")
+            file.write_text(json.dumps(plan))
+            for where, parts in ((None, 1), (None, 4), (file, None), (file, 4)):
+                optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+                with heddle.torch.Trainer(
+                    model, batch, optimizer, nn.MSELoss(), where, micro_batches=parts
+                ) as trainer:
+                    table = trainer.session.manifest.table_of("step")
+                    self.assertEqual(table.micro_batches, parts or 2)
+                    losses.append([trainer.step(batch).loss for _ in range(3)])
+        for others in losses[1:]:
+            for a, b in zip(losses[0], others, strict=True):
+                self.assertAlmostEqual(a, b, places=5)
 
     def test_errors(self) -> None:
         class Sums(nn.Module):

@@ -82,7 +82,8 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
   app.add_option("--data", options.data,
                  "Text, trained byte by byte, or a file of uint16 or uint32 "
                  "tokens (.bin, as nanoGPT writes it); or one batch as "
-                 "`evaluate` takes it (.safetensors), the same every step")
+                 "`evaluate` takes it (.safetensors), the same every step; or "
+                 "a folder of batches, one for each step, by name")
       ->required();
   app.add_option_function<std::string>(
          "--token-type",
@@ -93,7 +94,8 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
          "if the vocabulary is beyond 65536)")
       ->check(oneOf({"byte", "uint16", "uint32"}));
   app.add_option("--held-out", options.heldOutFraction,
-                 "Fraction of the data, at its end, that is never trained on")
+                 "Fraction of the data, at its end, that is never trained on; "
+                 "of a folder, whole batches")
       ->capture_default_str()
       ->check(between(0, 1));
   app.add_option("--steps", options.steps,

@@ -55,8 +55,11 @@ static int runCommand(Flags &flags) {
   // The batch determines the shape to compile for. An .mlir file already has a
   // shape.
   TrainingOptions &training = flags.compile.options.training;
-  if (runtime::isBatchFile(options.data) && kind != ModelKind::Module) {
-    auto shape = readTokenShape(options.data);
+  if (runtime::isBatchData(options.data) && kind != ModelKind::Module) {
+    auto batches = runtime::listBatches(options.data);
+    if (!batches.ok())
+      return reportError(batches.message());
+    auto shape = readTokenShape(batches->front());
     if (!shape.ok())
       return reportError(shape.message());
     if (!model.batch)

@@ -1,9 +1,10 @@
 //===- Autodiff.h - Reverse-mode differentiation ----------------*- C++ -*-===//
 //
-// Reverse-mode automatic differentiation of straight-line tensor programs.
-// Walks backward over the ops of a block. Each op builds its vector-Jacobian
-// product (DifferentiableOpInterface). If a value has several uses, their
-// gradients are added. The program is global; shardings play no part.
+// Reverse-mode automatic differentiation of tensor programs whose only control
+// flow is loops of known length. Walks backward over the ops of a block. Each
+// op builds its vector-Jacobian product (DifferentiableOpInterface); a loop
+// gets one that goes backward. If a value has several uses, their gradients are
+// added. The program is global; shardings play no part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +32,9 @@ struct Seed {
 /// seeds' values, which are of the same block. A null result means that no seed
 /// depends on the value. New ops go to the builder's insertion point, which
 /// must come after every op of the program. They are built in reverse program
-/// order, so sums have a deterministic order. Some of them may be dead. Emits
-/// an error on an op without a gradient between `wrt` and the seeds.
+/// order, so sums have a deterministic order. Some of them may be dead. A loop
+/// (`scf.for`) is replaced by one that also stores what it carries. Emits an
+/// error on an op without a gradient between `wrt` and the seeds.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 buildGradients(mlir::OpBuilder &builder, mlir::Block &block,
                llvm::ArrayRef<Seed> seeds, llvm::ArrayRef<mlir::Value> wrt);

@@ -9,7 +9,7 @@ model.load_state_dict(trainer.state_dict())
 from heddle.torch.capture import Captured
 from heddle.torch.emit import Module
 from heddle.torch.errors import Problem, TorchError, UnsupportedError
-from heddle.torch.exporter import export, export_program, report
+from heddle.torch.exporter import Traced, export, export_program, report
 from heddle.torch.trainer import Metrics, Trainer
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Module",
     "Problem",
     "TorchError",
+    "Traced",
     "Trainer",
     "UnsupportedError",
     "export",

@@ -17,6 +17,7 @@ from torch.utils import _pytree
 from torch.utils.checkpoint import CheckpointFunction
 
 from heddle.torch.errors import TorchError
+from heddle.torch.hugging_face import dense_experts
 
 aten = torch.ops.aten
 # Decompositions are undone one op at a time, so a few rounds are enough.
@@ -150,6 +151,17 @@ def _stop_gradients(program: torch.export.ExportedProgram) -> None:
                 user.replace_input_with(node, detached)
 
 
+# Functions whose backward is the derivative of their forward.
+_DERIVED = {"transformers.models.bloom.modeling_bloom.GeLUFunction"}
+
+
+class _NoContext:
+    """What a function saves its operands in, for a backward that is not called."""
+
+    def save_for_backward(self, *unused: torch.Tensor) -> None:
+        pass
+
+
 # Two threads that export take turns, because each replaces Function.apply.
 _EXPORT = threading.RLock()
 
@@ -175,6 +187,8 @@ def _without_own_gradients() -> Iterator[None]:
             # Its backward is the derivative of the function that it runs.
             run, _, *operands = args
             return run(*operands)
+        if is_differentiated and f"{cls.__module__}.{cls.__name__}" in _DERIVED:
+            return cls.forward(_NoContext(), *args, **kwargs)  # type: ignore[attr-defined]
         if is_differentiated:
             raise TorchError(
                 f"{cls.__name__} is a torch.autograd.Function with a backward of its "
@@ -196,10 +210,13 @@ def _program(
     module: torch.nn.Module,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
+    shapes: Any = None,
 ) -> torch.export.ExportedProgram:
     try:
-        with _without_own_gradients():
-            return torch.export.export(module, tuple(args), dict(kwargs), strict=False)
+        with _without_own_gradients(), dense_experts():
+            return torch.export.export(
+                module, tuple(args), dict(kwargs), dynamic_shapes=shapes, strict=False
+            )
     except Exception as problem:
         text = str(problem).strip().split("\n\n")[0]
         if "data-dependent" in text:
@@ -230,10 +247,11 @@ def capture(
     kwargs: Mapping[str, Any],
     is_known: Callable[[Node], bool],
     prefix: str = "",
+    shapes: Any = None,
 ) -> Captured:
-    """Traces a module with example inputs. Sizes become static. Names of
-    modules lose `prefix`."""
-    program = _decompose(_program(module, args, kwargs), is_known)
+    """Traces a module with example inputs. Sizes become static, but for those that
+    `shapes` says are symbols. Names of modules lose `prefix`."""
+    program = _decompose(_program(module, args, kwargs, shapes), is_known)
     captured = from_program(program, _states(module), is_known)
     names = _names(list(args), "input") + _names(dict(kwargs), "input")
     keys = list(captured.inputs)

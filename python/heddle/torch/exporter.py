@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils import _pytree
 
-from heddle.torch import patterns  # noqa: F401  (registers all ops)
+from heddle.torch import patterns, symbolic  # noqa: F401  (registers all ops)
 from heddle.torch.capture import Captured, capture, from_program
 from heddle.torch.emit import Groups, Module, emit, is_listed, require
 from heddle.torch.errors import Problem, TorchError
@@ -107,9 +108,14 @@ def argument_names(example: Example) -> list[str]:
     return names + list(example.kwargs)
 
 
-def _captured(example: Example) -> Captured:
+def _captured(example: Example, shapes: Any = None) -> Captured:
     captured = capture(
-        example.module, example.args, example.kwargs, is_listed, prefix="model."
+        example.module,
+        example.args,
+        example.kwargs,
+        is_listed,
+        prefix="model.",
+        shapes=shapes,
     )
     names = argument_names(example)
     keys = list(captured.inputs)
@@ -134,12 +140,80 @@ def _strip_prefix(captured: Captured) -> None:
     captured.mutations = {own(name): node for name, node in captured.mutations.items()}
 
 
+class Traced:
+    """A model with its loss, for any number of rows.
+
+    PyTorch exports it once for the rows of the example, and once for a symbolic
+    number if others are asked for. Where the model does not allow that, as one
+    whose branches depend on the number, it is exported for each.
+    """
+
+    def __init__(
+        self, model: torch.nn.Module, batch: Batch, loss: torch.nn.Module | None = None
+    ) -> None:
+        self.example = example_of(model, batch, loss)
+        self.rows = symbolic.rows_of(self.example.args, self.example.kwargs)
+        self._exact: Captured | None = None
+        self._symbolic: Captured | None = None
+
+    def bind(self, rows: int | None = None) -> Module:
+        """Returns the module for a number of rows: by default, the example's."""
+        return require(self.emit(rows))
+
+    def emit(
+        self,
+        rows: int | None = None,
+        choose: Callable[[Captured], Groups | None] | None = None,
+    ) -> Module:
+        captured = self._of(self.rows if rows is None else rows)
+        # `choose` changes the states.
+        return _emit(dataclasses.replace(captured, states=dict(captured.states)), choose)
+
+    def _of(self, rows: int) -> Captured:
+        if rows == self.rows:
+            self._exact = self._exact or _captured(self.example)
+            return self._exact
+        if not 0 < rows:
+            raise TorchError(f"expected a number of rows, got {rows}")
+        if not self.rows:
+            raise TorchError(
+                "expected tensors with the same first dimension, the rows of the "
+                "batch, got others: the model cannot be traced for other rows"
+            )
+        if rows > 1:
+            try:
+                if self._symbolic is None:
+                    example = self.example
+                    shapes = symbolic.dynamic_shapes(example.args, example.kwargs)
+                    self._symbolic = _captured(example, shapes)
+                return symbolic.bind(self._symbolic, rows)
+            except TorchError:
+                if rows > self.rows:
+                    raise
+        if rows > self.rows:
+            raise TorchError(f"expected at most {self.rows} rows, got {rows}")
+        return _captured(_first_rows(self.example, rows))
+
+
+def _first_rows(example: Example, rows: int) -> Example:
+    def cut(leaf: Any) -> Any:
+        return leaf[:rows].clone() if isinstance(leaf, torch.Tensor) else leaf
+
+    args, kwargs = _pytree.tree_map(cut, (example.args, example.kwargs))
+    return Example(example.module, args, kwargs)
+
+
 def emit_example(
     example: Example, choose: Callable[[Captured], Groups | None] | None = None
 ) -> Module:
     """Emits a module with its loss. `choose` sees the states first, and returns
     the optimizer's groups."""
-    captured = _captured(example)
+    return _emit(_captured(example), choose)
+
+
+def _emit(
+    captured: Captured, choose: Callable[[Captured], Groups | None] | None
+) -> Module:
     names = [name for name, _ in captured.outputs]
     if "loss" not in names:
         got = ", ".join(names) or "nothing"

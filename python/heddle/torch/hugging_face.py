@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,6 +47,46 @@ def place_parameters(model: torch.nn.Module) -> torch.nn.Module:
                 new = torch.nn.Parameter(zero, old.requires_grad)
                 setattr(module, name, placed.setdefault(id(old), new))
     return model
+
+
+def _compute_all_experts(
+    experts: Any, x: torch.Tensor, chosen: torch.Tensor, weights: torch.Tensor
+) -> torch.Tensor:
+    """Computes all experts for all tokens: sizes do not depend on the choice."""
+
+    def product(x: torch.Tensor, name: str) -> torch.Tensor:
+        table = getattr(experts, name)
+        form = "eio" if experts.is_transposed else "eoi"
+        y = torch.einsum(f"{'ti' if x.dim() == 2 else 'tei'},{form}->teo", x, table)
+        return y + getattr(experts, f"{name}_bias") if experts.has_bias else y
+
+    if experts.has_gate:
+        y = experts._apply_gate(product(x, "gate_up_proj"))
+    else:
+        y = experts.act_fn(product(x, "up_proj"))
+    y = product(y, "down_proj")
+    if experts.has_post_expert_norm:
+        y = experts.post_expert_norm(y)
+    gates = weights.new_zeros(x.shape[0], y.shape[1])
+    gates = gates.scatter_add(1, chosen, weights)
+    return torch.einsum("teo,te->to", y, gates.to(y.dtype)).to(x.dtype)
+
+
+@contextlib.contextmanager
+def dense_experts() -> Iterator[None]:
+    """Replaces the experts of transformers' mixtures, which are grouped by sizes that
+    depend on values."""
+    module = sys.modules.get("transformers.integrations.moe")
+    if module is None:
+        yield
+        return
+    kind = module.ExpertsInterface
+    original = kind.get_interface
+    kind.get_interface = lambda *unused: _compute_all_experts
+    try:
+        yield
+    finally:
+        kind.get_interface = original
 
 
 def build(path: pathlib.Path) -> torch.nn.Module:

@@ -1,6 +1,7 @@
 """Trains a module step by step on the devices of a plan."""
 
 import dataclasses
+import json
 import os
 import pathlib
 import tempfile
@@ -19,7 +20,13 @@ from heddle.torch import optimizers
 from heddle.torch.capture import Captured, State
 from heddle.torch.emit import Groups, Module, require
 from heddle.torch.errors import TorchError
-from heddle.torch.exporter import Batch, argument_names, emit_example, example_of
+from heddle.torch.exporter import (
+    Batch,
+    Traced,
+    argument_names,
+    emit_example,
+    example_of,
+)
 
 # A plan: the file of one; its mesh and the flags of `heddle compile`, such as
 # {"mesh": {"dp": 2, "tp": 2}, "zero": 3}; or "auto": the planner chooses one for the
@@ -45,6 +52,15 @@ def flags_of(plan: Plan) -> list[str]:
         if key != "mesh":
             flags += [f"--{key.replace('_', '-')}", str(value)]
     return flags
+
+
+def micro_batches_of(plan: Plan) -> int:
+    """Returns the number of micro-batches that a plan's file was made for, which
+    the rows of a step are divided into; 1 if it does not say."""
+    if not isinstance(plan, (str, os.PathLike)) or plan == AUTO:
+        return 1
+    prediction = json.loads(pathlib.Path(plan).read_text()).get("prediction", {})
+    return int(prediction.get("micro_batches", 1))
 
 
 def to_numpy(value: Any) -> np.ndarray:
@@ -81,7 +97,8 @@ class Trainer:
     is a module of (outputs, labels); without one the model returns its loss, as
     Hugging Face's do if they get labels. Learning rates are read from the
     optimizer before each step, so PyTorch's schedulers work. The optimizer's own
-    `step` is not used. `clip` limits the norm of the gradients.
+    `step` is not used. `clip` limits the norm of the gradients. `micro_batches`
+    are those of the plan by default; the model is exported for one of them.
     """
 
     def __init__(
@@ -92,7 +109,7 @@ class Trainer:
         loss: torch.nn.Module | None = None,
         plan: Plan = None,
         *,
-        micro_batches: int = 1,
+        micro_batches: int | None = None,
         clip: float = 0.0,
         bf16: bool = False,
         gradients: bool = False,
@@ -103,8 +120,11 @@ class Trainer:
         self._kind = optimizers.kind_of(optimizer)
         self._folder = tempfile.TemporaryDirectory(prefix="heddle-")
         self._cores = cores_per_device
+        if micro_batches is None:
+            micro_batches = micro_batches_of(plan)
         self._parts = micro_batches
         self._rates: dict[str, float] = {}
+        self._batch = example_inputs
         self._example = micro_batch(example_inputs, micro_batches)
         self._flags = flags_of(plan) + ["--bf16"] * bf16
         self._mutates = False
@@ -128,6 +148,9 @@ class Trainer:
     def _export(self) -> Module:
         example = example_of(self.model, self._example, self.loss)
         self._names = argument_names(example)
+        traced = Traced(self.model, self._batch, self.loss)
+        if self._parts > 1 and traced.rows:
+            return require(traced.emit(traced.rows // self._parts, self._choose))
         return require(emit_example(example, self._choose))
 
     def _choose(self, captured: Captured) -> Groups:

@@ -19,12 +19,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace heddle::runtime {
 
 struct TrainOptions {
   /// A token file. Or one batch (.safetensors), as `evaluate` reads it: then
-  /// every step trains on this batch, and nothing is held out.
+  /// every step trains on this batch, and nothing is held out. Or a folder of
+  /// such batches, which follow each other by name, again and again; the last
+  /// ones are held out.
   std::filesystem::path data;
   std::optional<TokenFormat> format; ///< unset: guessed by name and vocabulary
   double heldOutFraction = 0.1;
@@ -90,8 +93,13 @@ Expected<TrainOutcome> train(Session &session, const TrainOptions &options,
                              TrainObserver &observer,
                              const std::function<bool()> &stopRequested);
 
-/// Returns true if the file `data` is one batch rather than a token file.
-bool isBatchFile(const std::filesystem::path &data);
+/// Returns true if `data` is a batch or a folder of batches rather than a token
+/// file.
+bool isBatchData(const std::filesystem::path &data);
+
+/// Returns the files of a folder of batches, by name; or `data`, a batch.
+Expected<std::vector<std::filesystem::path>>
+listBatches(const std::filesystem::path &data);
 
 /// Returns the folder of a run's checkpoints.
 std::filesystem::path checkpointFolder(const std::filesystem::path &output);

@@ -231,6 +231,132 @@ static const OpCase tensorCases[] = {
     })"},
 };
 
+static const OpCase gatherCases[] = {
+    {"rows", R"((%x: tensor<4x3xf32>, %i: tensor<2x5x1xi32>)
+        -> tensor<2x5x3xf32> {
+      %y = tensor.gather %x[%i] gather_dims([0])
+         : (tensor<4x3xf32>, tensor<2x5x1xi32>) -> tensor<2x5x3xf32>
+      return %y : tensor<2x5x3xf32>
+    })"},
+    {"kept_dimensions", R"((%x: tensor<4x3xf32>, %i: tensor<5x1xi32>)
+        -> tensor<5x4x1xf32> {
+      %y = tensor.gather %x[%i] gather_dims([1])
+         : (tensor<4x3xf32>, tensor<5x1xi32>) -> tensor<5x4x1xf32>
+      return %y : tensor<5x4x1xf32>
+    })"},
+    {"last_and_first", R"((%x: tensor<3x2x4xf32>, %i: tensor<5x2xi64>)
+        -> tensor<5x2xf32> {
+      %y = tensor.gather %x[%i] gather_dims([0, 2])
+         : (tensor<3x2x4xf32>, tensor<5x2xi64>) -> tensor<5x2xf32>
+      return %y : tensor<5x2xf32>
+    })"},
+    {"points", R"((%x: tensor<3x4xf32>, %i: tensor<5x2xi32>)
+        -> tensor<5xf32> {
+      %y = tensor.gather %x[%i] gather_dims([0, 1])
+         : (tensor<3x4xf32>, tensor<5x2xi32>) -> tensor<5xf32>
+      return %y : tensor<5xf32>
+    })"},
+    {"one_row", R"((%x: tensor<3x4xf32>, %i: tensor<1xi32>)
+        -> tensor<4xf32> {
+      %y = tensor.gather %x[%i] gather_dims([0])
+         : (tensor<3x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    })"},
+};
+
+static const OpCase loopCases[] = {
+    // h <- tanh(h * w): the weight is used by all iterations.
+    {"recurrence", R"((%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<3xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %y = scf.for %i = %c0 to %c4 step %c1 iter_args(%h = %x) -> tensor<3xf32> {
+        %p = arith.mulf %h, %w : tensor<3xf32>
+        %t = math.tanh %p : tensor<3xf32>
+        scf.yield %t : tensor<3xf32>
+      }
+      return %y : tensor<3xf32>
+    })"},
+    // Each iteration has a slice of the weights, and fills one of the result.
+    // Values are swapped, and one is carried unchanged.
+    {"slices", R"((%x: tensor<2xf32>, %z: tensor<2xf32>, %w: tensor<9x2xf32>)
+        -> (tensor<2xf32>, tensor<2xf32>, tensor<9x2xf32>) {
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %c8 = arith.constant 8 : index
+      %zero = arith.constant dense<0.0> : tensor<9x2xf32>
+      %a, %b, %k, %all = scf.for %i = %c1 to %c8 step %c2
+          iter_args(%p = %x, %q = %z, %v = %w, %o = %zero)
+          -> (tensor<2xf32>, tensor<2xf32>, tensor<9x2xf32>, tensor<9x2xf32>) {
+        %s = tensor.extract_slice %v[%i, 0] [1, 2] [1, 1]
+           : tensor<9x2xf32> to tensor<2xf32>
+        %t = tensor.extract_slice %w[%i, 0] [1, 2] [1, 1]
+           : tensor<9x2xf32> to tensor<2xf32>
+        %m = arith.mulf %p, %s : tensor<2xf32>
+        %n = arith.addf %m, %t : tensor<2xf32>
+        %next = tensor.insert_slice %n into %o[%i, 0] [1, 2] [1, 1]
+           : tensor<2xf32> into tensor<9x2xf32>
+        scf.yield %q, %n, %v, %next : tensor<2xf32>, tensor<2xf32>,
+            tensor<9x2xf32>, tensor<9x2xf32>
+      }
+      return %a, %b, %all : tensor<2xf32>, tensor<2xf32>, tensor<9x2xf32>
+    })"},
+    // The induction variable is an i32, an integer tensor is carried, and only
+    // the first result has a gradient.
+    {"integers", R"((%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %c3 = arith.constant 3 : i32
+      %n0 = arith.constant dense<1> : tensor<2xi32>
+      %y, %z, %n = scf.for %i = %c0 to %c3 step %c1
+          iter_args(%h = %x, %g = %x, %m = %n0)
+          -> (tensor<2xf32>, tensor<2xf32>, tensor<2xi32>) : i32 {
+        %step = tensor.splat %i : tensor<2xi32>
+        %f = arith.sitofp %m : tensor<2xi32> to tensor<2xf32>
+        %p = arith.mulf %h, %f : tensor<2xf32>
+        %r = arith.mulf %p, %p : tensor<2xf32>
+        %s = arith.addi %m, %step : tensor<2xi32>
+        scf.yield %r, %p, %s : tensor<2xf32>, tensor<2xf32>, tensor<2xi32>
+      }
+      return %y, %z : tensor<2xf32>, tensor<2xf32>
+    })",
+     -1, 1, 3, 1},
+    {"nested", R"((%x: tensor<2xf32>, %w: tensor<3x2xf32>) -> tensor<2xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %c3 = arith.constant 3 : index
+      %first = scf.for %i = %c0 to %c2 step %c1 iter_args(%h = %x)
+          -> tensor<2xf32> {
+        %u = math.sin %h : tensor<2xf32>
+        %inner = scf.for %j = %c0 to %c3 step %c1 iter_args(%g = %u)
+            -> tensor<2xf32> {
+          %s = tensor.extract_slice %w[%j, 0] [1, 2] [1, 1]
+             : tensor<3x2xf32> to tensor<2xf32>
+          %m = arith.mulf %g, %s : tensor<2xf32>
+          %a = arith.addf %m, %h : tensor<2xf32>
+          scf.yield %a : tensor<2xf32>
+        }
+        scf.yield %inner : tensor<2xf32>
+      }
+      %second = scf.for %i = %c0 to %c2 step %c1 iter_args(%h = %x)
+          -> tensor<2xf32> {
+        %m = arith.mulf %h, %first : tensor<2xf32>
+        scf.yield %m : tensor<2xf32>
+      }
+      return %second : tensor<2xf32>
+    })"},
+    {"no_iterations", R"((%x: tensor<2xf32>) -> tensor<2xf32> {
+      %c1 = arith.constant 1 : index
+      %y = scf.for %i = %c1 to %c1 step %c1 iter_args(%h = %x)
+          -> tensor<2xf32> {
+        %m = arith.mulf %h, %h : tensor<2xf32>
+        scf.yield %m : tensor<2xf32>
+      }
+      return %y : tensor<2xf32>
+    })"},
+};
+
 static const OpCase linalgCases[] = {
     // y[i, j] = tanh(x[j, i]) * z[j] - z[j]: transposed and repeated inputs.
     {"generic_elementwise", R"((%x: tensor<3x2xf32>, %z: tensor<3xf32>)
@@ -557,6 +683,10 @@ INSTANTIATE_TEST_SUITE_P(Arith, VjpTest, ::testing::ValuesIn(arithCases),
 INSTANTIATE_TEST_SUITE_P(Math, VjpTest, ::testing::ValuesIn(mathCases),
                          caseName);
 INSTANTIATE_TEST_SUITE_P(Tensor, VjpTest, ::testing::ValuesIn(tensorCases),
+                         caseName);
+INSTANTIATE_TEST_SUITE_P(Gather, VjpTest, ::testing::ValuesIn(gatherCases),
+                         caseName);
+INSTANTIATE_TEST_SUITE_P(Loop, VjpTest, ::testing::ValuesIn(loopCases),
                          caseName);
 INSTANTIATE_TEST_SUITE_P(Linalg, VjpTest, ::testing::ValuesIn(linalgCases),
                          caseName);

@@ -1,0 +1,104 @@
+"""Exports a module once for any number of rows, and binds the number later."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import Graph, Node
+from torch.utils import _pytree
+
+from heddle.torch.capture import Captured
+from heddle.torch.errors import TorchError
+
+# Checks of symbolic sizes, which binding does.
+_CHECKS = {
+    "_assert_scalar",
+    "_assert_tensor_metadata",
+    "sym_constrain_range",
+    "sym_constrain_range_for_size",
+}
+
+
+def rows_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
+    """Returns the first dimension of all tensors; 0 if they differ."""
+    leaves = _pytree.tree_leaves((tuple(args), dict(kwargs)))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    sizes = {tensor.shape[0] if tensor.dim() else 0 for tensor in tensors}
+    return sizes.pop() if len(sizes) == 1 else 0
+
+
+def dynamic_shapes(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Returns the shapes for torch.export whose first dimension is a symbol."""
+    rows = torch.export.Dim("rows", min=2)
+
+    def shape(leaf: Any) -> Any:
+        return {0: rows} if isinstance(leaf, torch.Tensor) else None
+
+    return _pytree.tree_map(shape, (tuple(args), dict(kwargs)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, bool, torch.SymInt, torch.SymFloat))
+
+
+def _size(size: Any, rows: int) -> int:
+    if isinstance(size, int):
+        return size
+    expression = size.node.expr
+    return int(expression.subs({symbol: rows for symbol in expression.free_symbols}))
+
+
+def bind(captured: Captured, rows: int) -> Captured:
+    """Returns the graph for a number of rows. Shapes are computed again, and sizes
+    become numbers."""
+    if rows < 2:
+        raise TorchError(f"expected at least two rows to bind, got {rows}")
+    graph = Graph()
+    values: dict[Node, Any] = {}
+    nodes: dict[Node, Any] = {}
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        for node in captured.nodes:
+            if node.op == "placeholder":
+                values[node] = _placeholder(captured, node, rows, mode)
+            elif node.op != "call_function":
+                raise TorchError(f"expected a function, got {node.op} {node.target}")
+            elif getattr(node.target, "_opname", "") in _CHECKS:
+                continue
+            else:
+                # PyTorch's own stub does not know that maps keep the structure.
+                args: Any = torch.fx.map_arg(node.args, values.__getitem__)
+                kwargs: Any = torch.fx.map_arg(node.kwargs, values.__getitem__)
+                values[node] = node.target(*args, **kwargs)  # type: ignore[operator]
+            if node.op == "call_function" and _is_number(values[node]):
+                nodes[node] = values[node]
+                continue
+            copy = graph.create_node(
+                node.op,
+                node.target,
+                torch.fx.map_arg(node.args, nodes.__getitem__),
+                torch.fx.map_arg(node.kwargs, nodes.__getitem__),
+                node.name,
+            )
+            copy.meta = {**node.meta, "val": values[node]}
+            nodes[node] = copy
+    return dataclasses.replace(
+        captured,
+        nodes=list(graph.nodes),
+        outputs=[(name, nodes.get(n, n)) for name, n in captured.outputs],
+        mutations={name: nodes[n] for name, n in captured.mutations.items()},
+        states=dict(captured.states),
+    )
+
+
+def _placeholder(
+    captured: Captured, node: Node, rows: int, mode: FakeTensorMode
+) -> Any:
+    if node.name in captured.constants:
+        return mode.from_tensor(captured.constants[node.name])
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return value
+    shape = [_size(size, rows) for size in value.shape]
+    return torch.empty(shape, dtype=value.dtype, device=value.device)
