@@ -12,6 +12,37 @@ function(heddle_compile_quickly target)
   target_compile_options(${target} PRIVATE "SHELL:-mllvm -inline-threshold=0")
 endfunction()
 
+# heddle_unite(target): compiles up to five of the target's C++ files as one, so
+# that they share what they read and instantiate. A batch holds neighbours of the
+# list of sources. It ends with its folder if it has three files by then, so that
+# a new file changes few batches. The names that are local to a file must
+# therefore differ between neighbours. Files with their own compile options stay
+# alone. HEDDLE_UNITY=OFF compiles each file by itself.
+function(heddle_unite target)
+  if(NOT HEDDLE_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  list(LENGTH sources files)
+  if(files EQUAL 1)
+    return()
+  endif()
+  set(count 0)
+  set(last "")
+  foreach(source ${sources})
+    get_filename_component(folder ${source} DIRECTORY)
+    if(count EQUAL 0 OR count EQUAL 5 OR (count GREATER 2 AND NOT "${folder}" STREQUAL "${last}"))
+      string(MAKE_C_IDENTIFIER ${source} batch)
+      set(count 0)
+    endif()
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${batch})
+    math(EXPR count "${count} + 1")
+    set(last "${folder}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # heddle_precompile(target owner): the target uses the precompiled header of the
 # owner. Libraries are compiled with -fPIC and executables with -fPIE, and a
 # precompiled header serves only one of the two.
@@ -38,6 +69,7 @@ function(heddle_add_library name)
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   heddle_precompile(${name} HeddlePrecompiledPlain)
   heddle_compile_options(${name})
+  heddle_unite(${name})
 endfunction()
 
 if(HEDDLE_BUILD_COMPILER)
@@ -70,6 +102,7 @@ function(heddle_use_mlir target)
   heddle_precompile(${target} HeddlePrecompiledMLIR)
   add_dependencies(${target} heddle-tablegen)
   heddle_compile_options(${target})
+  heddle_unite(${target})
 endfunction()
 
 # heddle_add_mlir_library(Name file.cpp ... [LINK lib ...])
@@ -136,6 +169,7 @@ function(heddle_add_unittest name)
   else()
     heddle_precompile(${name} HeddlePrecompiledPlain)
     heddle_compile_options(${name})
+    heddle_unite(${name})
   endif()
   heddle_compile_quickly(${name})
   if(ARG_SHARDS)

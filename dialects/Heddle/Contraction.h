@@ -11,6 +11,9 @@ mlir::ParseResult parseBareContraction(mlir::AsmParser &parser,
                                        ContractionAttr &contraction);
 void printBareContraction(mlir::AsmPrinter &printer,
                           ContractionAttr contraction);
+/// The same as a custom directive of an op's assembly format.
+void printBareContraction(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                          ContractionAttr contraction);
 
 /// The tensors of a contraction. `bias` and `accumulate` may be null.
 struct ContractionTensors {

@@ -476,6 +476,11 @@ void printBareContraction(AsmPrinter &printer, ContractionAttr contraction) {
           << contraction.getRhs().getValue() << " -> "
           << contraction.getResult().getValue() << ']';
 }
+
+void printBareContraction(OpAsmPrinter &printer, Operation *,
+                          ContractionAttr contraction) {
+  printBareContraction(static_cast<AsmPrinter &>(printer), contraction);
+}
 } // namespace heddle
 
 Attribute ContractionAttr::parse(AsmParser &parser, Type) {

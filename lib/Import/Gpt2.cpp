@@ -29,8 +29,8 @@ struct Gpt2Config {
 };
 } // namespace
 
-static FailureOr<Gpt2Config> readConfig(Config &config,
-                                        const ImportOptions &options) {
+static FailureOr<Gpt2Config> readGpt2Config(Config &config,
+                                            const ImportOptions &options) {
   Gpt2Config c;
   c.vocabulary = config.positiveInteger({"vocab_size"});
   // Older files have n_ctx beside n_positions, where it is unused, or n_ctx
@@ -146,7 +146,7 @@ static Value mlpBlock(ModelBuilder &model, const Gpt2Config &c,
 FailureOr<OwningOpRef<ModuleOp>>
 heddle::importGpt2(MLIRContext &context, Config &config,
                    const ImportOptions &options) {
-  FailureOr<Gpt2Config> read = readConfig(config, options);
+  FailureOr<Gpt2Config> read = readGpt2Config(config, options);
   if (failed(read))
     return failure();
   const Gpt2Config &c = *read;

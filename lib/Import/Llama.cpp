@@ -103,8 +103,8 @@ static SmallVector<double> readRotary(Config &config, int64_t headSize,
 /// program one by one.
 static constexpr int64_t kMaxHeadSize = int64_t(1) << 16;
 
-static FailureOr<LlamaConfig> readConfig(Config &config,
-                                         const ImportOptions &options) {
+static FailureOr<LlamaConfig> readLlamaConfig(Config &config,
+                                              const ImportOptions &options) {
   LlamaConfig c;
   // If null, they are num_attention_heads and hidden_size /
   // num_attention_heads.
@@ -259,7 +259,7 @@ static Value mlpBlock(ModelBuilder &model, const LlamaConfig &c,
 FailureOr<OwningOpRef<ModuleOp>>
 heddle::importLlama(MLIRContext &context, Config &config,
                     const ImportOptions &options) {
-  FailureOr<LlamaConfig> read = readConfig(config, options);
+  FailureOr<LlamaConfig> read = readLlamaConfig(config, options);
   if (failed(read))
     return failure();
   const LlamaConfig &c = *read;

@@ -1,7 +1,7 @@
 //===- ProfileJson.cpp - Reading and writing profiles ---------------------===//
 
 #include "heddle/Profile/Profile.h"
-#include "heddle/Support/JsonText.h"
+#include "heddle/Support/JsonReader.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cmath>
@@ -11,21 +11,14 @@ using llvm::StringRef;
 using Json = nlohmann::json;
 
 namespace {
-/// Reads the parts of a profile. After the first error, reads return defaults.
-class ProfileReader {
+class ProfileReader : JsonReader {
 public:
-  explicit ProfileReader(StringRef source) : source(source) {}
+  explicit ProfileReader(StringRef source) : JsonReader(source.str()) {}
 
   llvm::Expected<Profile> read(StringRef text) {
-    Json root;
-    if (auto problem =
-            parseJson(std::string_view(text.data(), text.size()), root))
-      return llvm::createStringError(
-          describePlace(source, std::string_view(text.data(), text.size()),
-                        problem->offset) +
-          ": " + problem->message);
+    Json root = parse(text);
     checkKeys(root, "$", {"version", "machines"});
-    if (problem.empty() && root["version"] != 1)
+    if (!hasProblem() && root["version"] != 1)
       fail("$.version", "expected 1, got " + showJson(root["version"]));
     Profile profile;
     each(root, "$", "machines", [&](const Json &value, const std::string &at) {
@@ -35,60 +28,12 @@ public:
           fail(at, "expected each machine with each number of ranks once");
       profile.machines.push_back(std::move(machine));
     });
-    if (!problem.empty())
-      return llvm::createStringError(source + ": " + problem);
+    if (hasProblem())
+      return llvm::createStringError(problem);
     return profile;
   }
 
 private:
-  void fail(const std::string &path, const std::string &message) {
-    if (problem.empty())
-      problem = path + ": " + message;
-  }
-
-  /// Requires all keys but those in `optional`, and no others.
-  void checkKeys(const Json &object, const std::string &path,
-                 std::vector<std::string> required,
-                 const std::vector<std::string> &optional = {}) {
-    if (!object.is_object())
-      return fail(path, "expected an object, got " + showJson(object));
-    for (const std::string &key : required)
-      if (!object.contains(key))
-        return fail(path, "expected a key '" + key + "', got none");
-    required.insert(required.end(), optional.begin(), optional.end());
-    for (const auto &[key, value] : object.items())
-      if (!llvm::is_contained(required, key)) {
-        std::string names;
-        for (const std::string &name : required)
-          names += (names.empty() ? "" : ", ") + name;
-        return fail(path, "expected one of the keys " + names + ", got '" +
-                              key + "'");
-      }
-  }
-
-  template <typename Body>
-  void each(const Json &object, const std::string &path, const char *key,
-            Body body) {
-    if (!problem.empty())
-      return;
-    const Json &list = object[key];
-    std::string at = path + "." + key;
-    if (!list.is_array())
-      return fail(at, "expected a list, got " + showJson(list));
-    for (size_t i = 0; i < list.size() && problem.empty(); ++i)
-      body(list[i], at + "[" + std::to_string(i) + "]");
-  }
-
-  std::string readText(const Json &object, const std::string &path,
-                       const char *key) {
-    if (!problem.empty())
-      return "";
-    const Json &value = object[key];
-    if (value.is_string() && !value.get_ref<const std::string &>().empty())
-      return value.get<std::string>();
-    fail(path + "." + key, "expected a text, got " + showJson(value));
-    return "";
-  }
   int64_t readCount(const Json &value, const std::string &path, int64_t least) {
     if (value.is_number_integer() && value.get<int64_t>() >= least)
       return value.get<int64_t>();
@@ -98,8 +43,8 @@ private:
   }
   int64_t readCount(const Json &object, const std::string &path,
                     const char *key, int64_t least) {
-    return problem.empty() ? readCount(object[key], path + "." + key, least)
-                           : least;
+    return hasProblem() ? least
+                        : readCount(object[key], path + "." + key, least);
   }
   double readSeconds(const Json &value, const std::string &path) {
     if (value.is_number() && value.get<double>() >= 0)
@@ -109,7 +54,7 @@ private:
   }
   double readSeconds(const Json &object, const std::string &path,
                      const char *key) {
-    return problem.empty() ? readSeconds(object[key], path + "." + key) : 0;
+    return hasProblem() ? 0 : readSeconds(object[key], path + "." + key);
   }
 
   MachineProfile readMachine(const Json &value, const std::string &path) {
@@ -134,7 +79,7 @@ private:
       time.bytes = readCount(value, at, "bytes", 0);
       time.seconds = readSeconds(value, at, "seconds");
       time.samples = readCount(value, at, "samples", 1);
-      if (problem.empty() && value.contains("beside"))
+      if (!hasProblem() && value.contains("beside"))
         time.beside = readSeconds(value, at, "beside");
       if (!machine.operators.try_emplace(key, time).second)
         fail(at + ".call",
@@ -161,8 +106,6 @@ private:
     });
     return machine;
   }
-
-  std::string source, problem;
 };
 } // namespace
 

@@ -20,8 +20,6 @@ using namespace heddle::runtime;
 using namespace heddle::runtime::safetensors;
 using nlohmann::json;
 
-static constexpr const char *singleFile = "model.safetensors";
-static constexpr const char *indexFile = "model.safetensors.index.json";
 /// The format's own limit. A larger header is an attack or a broken file.
 static constexpr uint64_t maxHeaderBytes = 100'000'000;
 

@@ -14,9 +14,6 @@ using namespace heddle::runtime;
 using namespace heddle::runtime::safetensors;
 using nlohmann::json;
 
-static constexpr const char *singleFile = "model.safetensors";
-static constexpr const char *indexFile = "model.safetensors.index.json";
-
 /// Returns the bytes of a tensor, or nothing if the number overflows.
 static std::optional<uint64_t> numBytes(const TensorInfo &info) {
   std::optional<int64_t> elements = numElements(info.shape);

@@ -14,18 +14,15 @@ trains four steps of a tiny model and saves after the third and the fourth.
    other orders, so the loss is within 1e-5.
 """
 
-import argparse
 import collections
 import json
 import math
-import os
-import pathlib
 import shutil
 
 import matrix
 import tensors
 from processes import Launched
-from programs import Failure, Programs, Report
+from programs import Failure, Programs, Report, get_parser
 
 # Sizes that no number of ranks divides.
 MODEL = "gpt2-odd"
@@ -162,15 +159,7 @@ class Layout:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--heddle", required=True)
-    parser.add_argument("--heddle-run", required=True)
-    parser.add_argument("--sanitize", choices=["address", "thread"],
-                        help="what heddle-run is built with")
-    parser.add_argument("--scratch", type=pathlib.Path, required=True)
-    parser.add_argument("--long", action="store_true",
-                        default=bool(os.environ.get("HEDDLE_LONG_TESTS")),
-                        help="more numbers of processes, and for each pair of "
+    parser = get_parser(__doc__, long="more numbers of processes, and for each pair of "
                         "layouts both checks")
     options = parser.parse_args()
     report = Report()

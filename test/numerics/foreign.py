@@ -10,7 +10,6 @@ With --sub-batches, the program of many devices runs its batch in parts. With
 --stages, it is cut into stages, which lie on two times as many devices.
 """
 
-import argparse
 import array
 import json
 import pathlib
@@ -74,14 +73,10 @@ def check(run, source, scratch, flags, sub_batches, stages):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--heddle", required=True)
-    parser.add_argument("--heddle-run", required=True)
-    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser = programs.get_parser(__doc__)
     parser.add_argument("--cluster")
     parser.add_argument("--sub-batches")
     parser.add_argument("--stages", type=int)
-    parser.add_argument("--sanitize")
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
     run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)

@@ -10,13 +10,12 @@ four, loss, logits and every gradient must be within 1e-4 (relative L2), and ten
 losses of AdamW within 1e-5 (relative).
 """
 
-import argparse
 import json
 import pathlib
 import shutil
 
 import tensors
-from programs import Failure, Programs, Report
+from programs import Failure, Programs, Report, get_parser
 
 MESHES = {"one device": [], "dp2-tp2": ["--mesh", "dp=2,tp=2"]}
 
@@ -81,12 +80,7 @@ def train(programs, folder, mesh, scratch):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--heddle", required=True)
-    parser.add_argument("--heddle-run")
-    parser.add_argument("--sanitize", choices=["address", "thread"],
-                        help="what heddle-run is built with")
-    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser = get_parser(__doc__, needs_runner=False)
     parser.add_argument("folders", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
     programs = Programs(options.heddle, options.heddle_run, options.sanitize)

@@ -9,15 +9,14 @@ within 1e-4 (relative L2). All replicas must be equal, and a second run must giv
 the same bits. bf16 has other bounds.
 """
 
-import argparse
-import os
+import contextlib
 import json
-import pathlib
+import os
 import shutil
 
 import tensors
 from plans import PLANS
-from programs import Failure, Programs, Report
+from programs import Failure, Programs, Report, get_parser
 
 STEPS = 10
 LOSS, GRADIENT = 1e-5, 1e-4  # relative; relative L2
@@ -247,6 +246,35 @@ def compare(actual, expected, loss_bound, gradient_bound):
     return note
 
 
+def keep_bits(model, plan, arguments, micro=1):
+    """Runs a plan and keeps its losses and gradients in model.reference. The
+    gradients of micro-batches are None."""
+    losses, _ = model.run(plan, arguments, micro, repeat=False)
+    gradients = (model.gradients_file(plan, 0).read_bytes() if micro == 1
+                 else None)
+    model.reference = losses, gradients
+    return "loss %.4f -> %.4f" % (losses[0], losses[-1])
+
+
+def expect_bits(losses, gradients, expected):
+    """Raises Failure if losses or gradients are not exactly the expected ones."""
+    if losses != expected[0]:
+        raise Failure("other losses\n  got      %s\n  expected %s" % (
+            losses, expected[0]))
+    if gradients != expected[1]:
+        raise Failure("the losses agree, the gradients differ")
+
+
+@contextlib.contextmanager
+def stream_order(order):
+    """The order in which the runtime executes streams."""
+    os.environ["HEDDLE_RT_STREAM_ORDER"] = order
+    try:
+        yield
+    finally:
+        del os.environ["HEDDLE_RT_STREAM_ORDER"]
+
+
 def run_model(name, programs, scratch, report, only, long):
     model = Model(name, programs, scratch)
     serial = None
@@ -305,18 +333,10 @@ def run_model(name, programs, scratch, report, only, long):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--heddle", required=True)
-    parser.add_argument("--heddle-run", required=True)
-    parser.add_argument("--sanitize", choices=["address", "thread"],
-                        help="what heddle-run is built with")
-    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser = get_parser(__doc__, long="run all plans, not only those of every "
+                        "check")
     parser.add_argument("--only", action="append",
                         help="run these plans only, beside one device")
-    parser.add_argument("--long", action="store_true",
-                        default=bool(os.environ.get("HEDDLE_LONG_TESTS")),
-                        help="run all plans, not only those of every check "
-                        "(also with HEDDLE_LONG_TESTS=1)")
     parser.add_argument("models", nargs="*", metavar="MODEL", default=[])
     options = parser.parse_args()
     unknown = set(options.models) - set(MODELS)

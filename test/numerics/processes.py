@@ -8,13 +8,10 @@ the gradients of a batch equal those of threads of one process. Of pipelines onl
 losses are compared.
 """
 
-import argparse
-import os
-import pathlib
 
 import pipelines
-from matrix import Model
-from programs import Failure, Programs, Report
+from matrix import Model, expect_bits, keep_bits, stream_order
+from programs import Programs, Report, get_parser
 
 # For each model, its plans; for each of them the numbers of processes.
 CONFIGURATIONS = {
@@ -60,19 +57,15 @@ class Launched(Programs):
 
 def reference(model, plan):
     if plan in PIPELINES:
-        losses, _ = model.run(plan, PIPELINES[plan], micro=2, repeat=False)
-        model.reference = losses, None
-    else:
-        losses, _ = model.run(plan, model.plan(plan), repeat=False)
-        model.reference = losses, model.gradients_file(plan, 0).read_bytes()
-    return "loss %.4f -> %.4f" % (losses[0], losses[-1])
+        return keep_bits(model, plan, PIPELINES[plan], micro=2)
+    return keep_bits(model, plan, model.plan(plan))
 
 
 def check(model, plan, processes, order):
     artifact = model.folder / (plan + ".heddle")
     programs = Launched(model.programs, processes)
-    os.environ["HEDDLE_RT_STREAM_ORDER"] = order
-    try:
+    gradients = None
+    with stream_order(order):
         steps = programs.train(artifact, [
             "--data", model.folder / "text", "--steps", 10, "--eval-every", "0",
             "--check-replicas", "--no-checkpoints"])
@@ -80,27 +73,13 @@ def check(model, plan, processes, order):
             output = model.gradients_file("%s-%d" % (plan, processes), 0)
             programs.evaluate(artifact, [
                 "--data", model.folder / "batch.safetensors", "-o", output])
-    finally:
-        del os.environ["HEDDLE_RT_STREAM_ORDER"]
-    losses = [step["loss"] for step in steps]
-    if losses != model.reference[0]:
-        raise Failure("other losses\n  got      %s\n  expected %s" % (
-            losses, model.reference[0]))
-    if plan not in PIPELINES and output.read_bytes() != model.reference[1]:
-        raise Failure("the losses agree, the gradients differ")
+            gradients = output.read_bytes()
+    expect_bits([step["loss"] for step in steps], gradients, model.reference)
     return "the same bits"
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--heddle", required=True)
-    parser.add_argument("--heddle-run", required=True)
-    parser.add_argument("--sanitize", choices=["address", "thread"],
-                        help="what heddle-run is built with")
-    parser.add_argument("--scratch", type=pathlib.Path, required=True)
-    parser.add_argument("--long", action="store_true",
-                        default=bool(os.environ.get("HEDDLE_LONG_TESTS")),
-                        help="more plans, and random orders of streams for all")
+    parser = get_parser(__doc__, long="more plans, and random orders of streams for all")
     parser.add_argument("--only", action="append", help="run these plans only")
     options = parser.parse_args()
     report = Report()

@@ -1,6 +1,7 @@
 """Calls the programs under test: `heddle` compiles, and `heddle-run` runs the
 artifacts. If `heddle-run` is built with a sanitizer, `heddle` compiles for it."""
 
+import argparse
 import json
 import os
 import pathlib
@@ -69,6 +70,23 @@ def cut_anywhere(run, text, stages, seed):
             before += " {%s}" % stage
         lines[i] = before + " : (" + types
     return "\n".join(lines) + "\n"
+
+
+def get_parser(description, long=None, needs_runner=True):
+    """Returns a parser of the arguments of every script here: the programs and a
+    scratch folder. `description` is the script's docstring; `long` says what
+    --long adds."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--heddle", required=True)
+    parser.add_argument("--heddle-run", required=needs_runner)
+    parser.add_argument("--sanitize", choices=["address", "thread"],
+                        help="what heddle-run is built with")
+    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    if long:
+        parser.add_argument("--long", action="store_true",
+                            default=bool(os.environ.get("HEDDLE_LONG_TESTS")),
+                            help=long + " (also with HEDDLE_LONG_TESTS=1)")
+    return parser
 
 
 class Programs:

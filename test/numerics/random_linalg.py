@@ -10,10 +10,8 @@ Usage: random_linalg.py --heddle HEDDLE --heddle-run HEDDLE_RUN
          [--first SEED] [--count N] [--start-collectives] [--stages] [--anywhere]
 """
 
-import argparse
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -97,12 +95,8 @@ def check(run, source, scratch, flags, stages=0, anywhere=None):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--heddle", required=True)
-    parser.add_argument("--heddle-run", required=True)
+    parser = programs.get_parser(__doc__)
     parser.add_argument("--generator", required=True)
-    parser.add_argument("--scratch", type=pathlib.Path, required=True)
-    parser.add_argument("--sanitize")
     parser.add_argument("--kind", choices=sorted(KINDS), default="linalg")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=40)

@@ -8,12 +8,10 @@ those of the serial program, which has no schedule, within the bounds of
 matrix.py. The runtime executes streams in a random order.
 """
 
-import argparse
 import os
-import pathlib
 
 from matrix import GRADIENT, LOSS, Model, compare
-from programs import Programs, Report
+from programs import Programs, Report, get_parser
 
 SCHEDULES = {name: ["--overlap", name] for name in (
     "default", "fine-grained-recompute", "cross-pass", "oases", "auto")}
@@ -53,15 +51,7 @@ COVER = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--heddle", required=True)
-    parser.add_argument("--heddle-run", required=True)
-    parser.add_argument("--sanitize", choices=["address", "thread"],
-                        help="what heddle-run is built with")
-    parser.add_argument("--scratch", type=pathlib.Path, required=True)
-    parser.add_argument("--long", action="store_true",
-                        default=bool(os.environ.get("HEDDLE_LONG_TESTS")),
-                        help="all schedules under all plans")
+    parser = get_parser(__doc__, long="all schedules under all plans")
     options = parser.parse_args()
     report = Report()
     programs = Programs(options.heddle, options.heddle_run, options.sanitize)

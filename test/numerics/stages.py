@@ -10,7 +10,6 @@ streams, and micro-batches share slots. The gradients must be the serial
 program's, with the same bits in all orders that streams and events allow.
 """
 
-import argparse
 import array
 import json
 import os
@@ -165,11 +164,7 @@ def check(run, scratch, order, expected, bits):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--heddle", required=True)
-    parser.add_argument("--heddle-run", required=True)
-    parser.add_argument("--scratch", type=pathlib.Path, required=True)
-    parser.add_argument("--sanitize")
+    parser = programs.get_parser(__doc__)
     parser.add_argument("models", type=pathlib.Path)
     options = parser.parse_args()
     run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)

@@ -10,7 +10,7 @@ using namespace heddle;
 using namespace heddle::tools;
 
 namespace {
-struct Flags {
+struct EvaluateCommandFlags {
   CompileFlags compile;
   /// The options that `compile` has too.
   std::vector<CLI::Option *> compileOptions;
@@ -18,7 +18,7 @@ struct Flags {
 };
 } // namespace
 
-static int runCommand(Flags &flags) {
+static int runEvaluateCommand(EvaluateCommandFlags &flags) {
   ModelFlags &model = flags.compile.model;
   std::optional<ModelKind> kind;
   if (!model.isParametric()) {
@@ -62,12 +62,12 @@ void tools::addEvaluateCommand(CLI::App &app, int &result) {
       "evaluate",
       "Loss, logits and gradients of one batch, to compare with another "
       "framework");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<EvaluateCommandFlags>();
   addModelFlags(*command, flags->compile.model);
   addPlanFlags(*command, flags->compile);
   addOutputFlags(*command, flags->compile);
   flags->compileOptions = compilerOptions(*command);
   addEvaluateFlags(*command, flags->evaluate);
   addEmulatePresets(*command, flags->evaluate.session);
-  command->callback([flags, &result] { result = runCommand(*flags); });
+  command->callback([flags, &result] { result = runEvaluateCommand(*flags); });
 }

@@ -17,7 +17,7 @@ using namespace heddle;
 using namespace heddle::tools;
 
 namespace {
-struct Flags {
+struct ExplainCommandFlags {
   // Of a plan.
   CompileFlags compile;
   std::string plan;
@@ -32,7 +32,8 @@ struct Flags {
 } // namespace
 
 /// Makes the schedule of a name, or reads it from a file.
-static llvm::Expected<StageSchedule> getSchedule(const Flags &flags) {
+static llvm::Expected<StageSchedule>
+getSchedule(const ExplainCommandFlags &flags) {
   std::optional<PipelineSchedule> known = parseScheduleName(flags.schedule);
   if (!known) {
     auto text = llvm::MemoryBuffer::getFile(flags.schedule, /*IsText=*/true);
@@ -57,7 +58,7 @@ static llvm::Expected<StageSchedule> getSchedule(const Flags &flags) {
   return makeSchedule(problem);
 }
 
-static int drawSchedule(const Flags &flags) {
+static int drawSchedule(const ExplainCommandFlags &flags) {
   llvm::Expected<StageSchedule> schedule = getSchedule(flags);
   if (!schedule)
     return reportError(llvm::toString(schedule.takeError()));
@@ -65,7 +66,7 @@ static int drawSchedule(const Flags &flags) {
   return exitSuccess;
 }
 
-static int runCommand(Flags &flags) {
+static int runExplainCommand(ExplainCommandFlags &flags) {
   if (!flags.schedule.empty())
     return drawSchedule(flags);
   if (flags.compile.options.cluster.isNone())
@@ -87,7 +88,8 @@ static int runCommand(Flags &flags) {
 
 /// Adds the flags of the schedule to draw, which needs no model. Returns the
 /// one that names it.
-static CLI::Option *addScheduleFlags(CLI::App &app, Flags &flags) {
+static CLI::Option *addScheduleFlags(CLI::App &app,
+                                     ExplainCommandFlags &flags) {
   const char *group = "A schedule, drawn without a plan";
   CLI::Option *schedule =
       app.add_option("--schedule", flags.schedule,
@@ -130,7 +132,7 @@ void tools::addExplainCommand(CLI::App &app, int &result) {
       "Say what a plan chooses for each operator, what that takes, and what "
       "another choice would; compare two plans; or draw the order in which a "
       "pipeline's devices work");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExplainCommandFlags>();
   CompileFlags &compile = flags->compile;
   CLI::Option *plan =
       command->add_option("PLAN", flags->plan, "The plan to explain (JSON)");
@@ -175,6 +177,6 @@ void tools::addExplainCommand(CLI::App &app, int &result) {
   command->callback([flags, microBatches, &result] {
     if (microBatches->count() > 0)
       flags->microBatches = flags->compile.options.training.microBatches;
-    result = runCommand(*flags);
+    result = runExplainCommand(*flags);
   });
 }

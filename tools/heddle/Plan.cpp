@@ -20,7 +20,7 @@ using namespace heddle::tools;
 namespace json = llvm::json;
 
 namespace {
-struct Flags {
+struct PlanCommandFlags {
   CompileFlags compile;
   PlannerFlags planner;
   FrontFlags front;
@@ -199,7 +199,7 @@ static void writeReport(const PlanReport &report, const PlanRequest &request,
   llvm::outs() << "\n";
 }
 
-static int runPlan(Flags &flags) {
+static int runPlan(PlanCommandFlags &flags) {
   if (flags.front.isAsked)
     return runPlanFront(flags.compile, flags.planner, flags.front, flags.output,
                         flags.json);
@@ -233,7 +233,7 @@ void tools::addPlanCommand(CLI::App &app, int &result) {
   CLI::App *command = app.add_subcommand(
       "plan", "Choose the plan with which a training step takes the least time "
               "on a cluster");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PlanCommandFlags>();
   addModelFlags(*command, flags->compile.model);
   command->get_option("--batch")->description(
       "Rows of a step, of all devices and micro-batches together (default: one "

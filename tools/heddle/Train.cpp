@@ -11,7 +11,7 @@ using namespace heddle;
 using namespace heddle::tools;
 
 namespace {
-struct Flags {
+struct TrainCommandFlags {
   CompileFlags compile;
   /// The options that `compile` has too.
   std::vector<CLI::Option *> compileOptions;
@@ -20,7 +20,7 @@ struct Flags {
 };
 } // namespace
 
-static int runCommand(Flags &flags) {
+static int runTrainCommand(TrainCommandFlags &flags) {
   auto job = runtime::jobFromEnvironment();
   if (!job.ok())
     return reportError(job.message());
@@ -92,7 +92,7 @@ static int runCommand(Flags &flags) {
 void tools::addTrainCommand(CLI::App &app, int &result) {
   CLI::App *command =
       app.add_subcommand("train", "Compile a model, if need be, and train it");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TrainCommandFlags>();
   addModelFlags(*command, flags->compile.model);
   addPlanFlags(*command, flags->compile);
   addTrainingFlags(*command, flags->compile);
@@ -106,5 +106,5 @@ void tools::addTrainCommand(CLI::App &app, int &result) {
       ->capture_default_str()
       ->check(between(1, 1024));
   addEmulatePresets(*command, flags->train.session);
-  command->callback([flags, &result] { result = runCommand(*flags); });
+  command->callback([flags, &result] { result = runTrainCommand(*flags); });
 }

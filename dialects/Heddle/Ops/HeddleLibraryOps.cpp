@@ -11,13 +11,6 @@ using namespace heddle;
 
 #include "dialects/Heddle/HeddleEpilogues.cpp.inc"
 
-namespace heddle {
-static void printBareContraction(OpAsmPrinter &printer, Operation *,
-                                 ContractionAttr contraction) {
-  heddle::printBareContraction(printer, contraction);
-}
-} // namespace heddle
-
 std::string heddle::getKeptLetters(ContractionAttr contraction, bool ofLhs) {
   std::string kept;
   for (char letter :

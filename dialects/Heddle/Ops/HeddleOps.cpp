@@ -18,11 +18,6 @@ static void printBareInit(OpAsmPrinter &printer, Operation *, InitAttr init) {
   heddle::printBareInit(printer, init);
 }
 
-static void printBareContraction(OpAsmPrinter &printer, Operation *,
-                                 ContractionAttr contraction) {
-  heddle::printBareContraction(printer, contraction);
-}
-
 /// Parses a list such as `[1.0, 0.0261612878]`. printExactNumbers prints every
 /// number with enough digits to be read back exactly; the usual syntax of dense
 /// arrays prints fewer.

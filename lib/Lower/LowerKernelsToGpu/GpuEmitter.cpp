@@ -8,9 +8,6 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// Address spaces of pointers on NVIDIA GPUs.
-static constexpr unsigned kGlobalMemory = 1, kSharedMemory = 3;
-
 GpuEmitter::GpuEmitter(const KernelPlan &plan, mlir::Location loc,
                        OpBuilder &builder, GpuRows rows,
                        ArrayRef<int64_t> alignments)
@@ -96,7 +93,8 @@ Value GpuEmitter::getParameter(unsigned number, Type type) {
     return word;
   // An address in the global memory, so that accesses need not find out.
   return b.create<LLVM::IntToPtrOp>(
-      LLVM::LLVMPointerType::get(b.getContext(), kGlobalMemory), word);
+      LLVM::LLVMPointerType::get(b.getContext(), NVVM::kGlobalMemorySpace),
+      word);
 }
 
 LogicalResult GpuEmitter::emitEntry() {
@@ -179,7 +177,8 @@ LogicalResult GpuEmitter::emitEntry() {
 }
 
 Value GpuEmitter::shareBytes(int64_t bytes) {
-  auto pointer = LLVM::LLVMPointerType::get(b.getContext(), kSharedMemory);
+  auto pointer =
+      LLVM::LLVMPointerType::get(b.getContext(), NVVM::kSharedMemorySpace);
   int64_t offset = sharedBytes;
   sharedBytes = llvm::alignTo(offset + bytes, 16);
   Value all = b.create<LLVM::AddressOfOp>(pointer, place.sharedName);

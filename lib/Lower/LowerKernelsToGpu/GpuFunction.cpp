@@ -11,8 +11,6 @@ using namespace heddle::lower;
 
 /// The driver takes no more bytes of parameters without PTX 8.1.
 static constexpr int64_t kMostParameterBytes = 4352;
-/// Address spaces of pointers on NVIDIA GPUs.
-static constexpr unsigned kGlobalMemory = 1, kSharedMemory = 3;
 
 /// Returns the bytes of a kernel's operands and results; -1 for numbers.
 static SmallVector<int64_t> getParameterBytes(func::FuncOp kernel) {
@@ -67,8 +65,8 @@ heddle::lower::emitGpuFunction(OpBuilder &builder, StringRef name,
     blocks += emitter->getLayout().blocks * part.copies;
   }
 
-  auto pointer =
-      LLVM::LLVMPointerType::get(builder.getContext(), kGlobalMemory);
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext(),
+                                            NVVM::kGlobalMemorySpace);
   SmallVector<Type> types;
   if (isTable)
     types = {pointer};
@@ -100,7 +98,7 @@ heddle::lower::emitGpuFunction(OpBuilder &builder, StringRef name,
   auto shared = builder.create<LLVM::GlobalOp>(
       loc, LLVM::LLVMArrayType::get(builder.getI8Type(), 0),
       /*isConstant=*/false, LLVM::Linkage::Internal, (name + "_shared").str(),
-      Attribute(), /*alignment=*/16, kSharedMemory);
+      Attribute(), /*alignment=*/16, NVVM::kSharedMemorySpace);
 
   OpBuilder::InsertionGuard guard(builder);
   Block *entry = function.addEntryBlock(builder);

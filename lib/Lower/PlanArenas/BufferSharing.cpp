@@ -3,8 +3,9 @@
 #include "BufferSharing.h"
 #include <algorithm>
 
-using namespace llvm;
 using namespace heddle;
+using llvm::ArrayRef;
+using llvm::SmallVector;
 
 int BufferSharing::add(int64_t bytes, int64_t first, int64_t last) {
   int content = contents.size(), group = groups.size();
@@ -25,7 +26,7 @@ void BufferSharing::extend(int content, int64_t last) {
   contents[content].last = std::max(contents[content].last, last);
 }
 
-void BufferSharing::append(SmallVectorImpl<Values> &list, Values values) {
+void BufferSharing::append(llvm::SmallVectorImpl<Values> &list, Values values) {
   if (values.bytes <= 0)
     return;
   if (!list.empty() && list.back().origin == values.origin &&

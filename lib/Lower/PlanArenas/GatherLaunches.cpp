@@ -5,16 +5,13 @@
 #include "../KernelPlan/KernelTarget.h"
 #include "ProgramBuffers.h"
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Support/Bytes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace heddle;
-
-static int64_t getBytes(Value value) {
-  return rt::getByteSize(cast<RankedTensorType>(value.getType()));
-}
 
 static bool isView(Operation *op) {
   return op->getNumOperands() > 0 && op->getNumResults() > 0 &&
@@ -41,7 +38,7 @@ public:
       : block(program.getBody().front()), builder(program.getContext()) {
     int64_t loaded = 0;
     for (auto load : block.getOps<LoadOp>())
-      loaded += getBytes(load.getResult());
+      loaded += getBytes(load.getType());
     budget = loaded / 4;
     laterBudget = loaded / 16;
   }
@@ -121,7 +118,7 @@ bool Gatherer::join(Batch &batch, func::CallOp call) {
   int64_t kept = 0;
   for (Value result : call.getResults())
     if (!llvm::all_of(result.getUsers(), llvm::IsaPred<StoreOp>))
-      kept += getBytes(result);
+      kept += getBytes(result.getType());
   bool isNext = batch.back()->getNextNode() == call.getOperation();
   if (!isNext && kept > budget)
     return false;
@@ -162,7 +159,7 @@ bool Gatherer::defer(Batch &batch, func::CallOp call) {
       }
       if (!isReadBehind(call, operand, call) &&
           !keptForLater.contains(operand) && operands.insert(operand).second)
-        kept += getBytes(operand);
+        kept += getBytes(operand.getType());
     }
   }
   if (kept > laterBudget)

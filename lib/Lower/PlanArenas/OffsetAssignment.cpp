@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <numeric>
 
-using namespace llvm;
 using namespace heddle;
+using llvm::ArrayRef;
+using llvm::SmallVector;
 
 int64_t heddle::getMaxLiveBytes(ArrayRef<LiveBuffer> buffers,
                                 int64_t alignment) {
@@ -15,7 +16,7 @@ int64_t heddle::getMaxLiveBytes(ArrayRef<LiveBuffer> buffers,
   // `last`.
   SmallVector<std::pair<int64_t, int64_t>> changes;
   for (const LiveBuffer &buffer : buffers) {
-    int64_t bytes = alignTo(buffer.bytes, alignment);
+    int64_t bytes = llvm::alignTo(buffer.bytes, alignment);
     changes.push_back({buffer.first, bytes});
     changes.push_back({buffer.last + 1, -bytes});
   }
@@ -48,7 +49,7 @@ public:
   /// Places a buffer into the smallest gap and returns the end of its bytes.
   int64_t place(int index) {
     const LiveBuffer &buffer = buffers[index];
-    int64_t bytes = alignTo(buffer.bytes, alignment);
+    int64_t bytes = llvm::alignTo(buffer.bytes, alignment);
     neighbours.clear();
     for (int64_t b = blockOf(buffer.first); b <= blockOf(buffer.last); ++b)
       for (int other : blocks[b])
@@ -57,8 +58,8 @@ public:
           seen[other] = index;
           neighbours.push_back(
               {offsets[other],
-               offsets[other] + static_cast<int64_t>(
-                                    alignTo(buffers[other].bytes, alignment))});
+               offsets[other] + static_cast<int64_t>(llvm::alignTo(
+                                    buffers[other].bytes, alignment))});
         }
     llvm::sort(neighbours);
     int64_t top = 0, best = -1, bestGap = INT64_MAX;
@@ -107,11 +108,12 @@ OffsetAssignment heddle::assignOffsets(ArrayRef<LiveBuffer> buffers,
   auto byStart = [&](int i, int j) {
     return buffers[i].first < buffers[j].first;
   };
-  function_ref<bool(int, int)> orders[] = {bySize, byArea, byLife, byStart};
+  llvm::function_ref<bool(int, int)> orders[] = {bySize, byArea, byLife,
+                                                 byStart};
 
   OffsetAssignment best;
   SmallVector<int> order(buffers.size());
-  for (function_ref<bool(int, int)> before : orders) {
+  for (llvm::function_ref<bool(int, int)> before : orders) {
     std::iota(order.begin(), order.end(), 0);
     llvm::sort(order, [&](int i, int j) {
       return before(i, j) || (!before(j, i) && i < j);

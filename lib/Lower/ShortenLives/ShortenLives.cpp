@@ -3,6 +3,7 @@
 #include "../PlanArenas/ProgramBuffers.h"
 #include "dialects/Comm/Comm.h"
 #include "heddle/Lower/Passes.h"
+#include "heddle/Support/Bytes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -21,10 +22,6 @@ static bool changesSize(Operation *op) {
              comm::SliceOp>(op);
 }
 
-static int64_t getBytes(Value value) {
-  return rt::getByteSize(cast<RankedTensorType>(value.getType()));
-}
-
 /// Returns whether the tensor lies in an argument or variable. Moving its
 /// reader then frees nothing.
 static bool isStored(Value value) {
@@ -41,10 +38,10 @@ static Value getReshaped(Operation *op) {
   if (isJoin(op))
     return llvm::all_of(op->getOpOperands().drop_front(), isZeroPart) ? from
                                                                       : nullptr;
-  bool isReshaping =
-      op->getNumOperands() == 1 &&
-      (getViewOffset(op->getResult(0)) ||
-       (isa<func::CallOp>(op) && getBytes(to) == getBytes(from)));
+  bool isReshaping = op->getNumOperands() == 1 &&
+                     (getViewOffset(op->getResult(0)) ||
+                      (isa<func::CallOp>(op) &&
+                       getBytes(to.getType()) == getBytes(from.getType())));
   return isReshaping ? from : nullptr;
 }
 
@@ -70,7 +67,7 @@ static void hoist(Operation *op) {
     Operation *maker = from.getDefiningOp();
     if (maker->getBlock() != op->getBlock())
       break;
-    if (getBytes(op->getResult(0)) < getBytes(from)) {
+    if (getBytes(op->getResult(0).getType()) < getBytes(from.getType())) {
       place = maker;
       moved = packing;
     }
@@ -92,13 +89,13 @@ static void hoist(Operation *op) {
 /// result or lies in an argument or variable.
 static void sink(Operation *op) {
   Value from = op->getOperand(0), to = op->getResult(0);
-  if (!isStored(from) && getBytes(to) <= getBytes(from))
+  if (!isStored(from) && getBytes(to.getType()) <= getBytes(from.getType()))
     return;
   SmallVector<Operation *> chain{op};
   while (to.hasOneUse()) {
     Operation *user = *to.user_begin();
     if (user->getBlock() != op->getBlock() || getReshaped(user) != to ||
-        getBytes(user->getResult(0)) < getBytes(from))
+        getBytes(user->getResult(0).getType()) < getBytes(from.getType()))
       break;
     chain.push_back(user);
     to = user->getResult(0);

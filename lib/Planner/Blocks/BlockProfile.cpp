@@ -1,7 +1,7 @@
 //===- BlockProfile.cpp - Reading profiles of blocks ----------------------===//
 
 #include "heddle/Planner/Blocks.h"
-#include "heddle/Support/JsonText.h"
+#include "heddle/Support/JsonReader.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -18,33 +18,27 @@ static constexpr double kMostSeconds = 1e6;
 
 namespace {
 
-/// Reads a profile. After the first error, reads return defaults.
-class Reader {
+class BlockProfileReader : JsonReader {
 public:
-  explicit Reader(StringRef source) : source(source) {}
+  explicit BlockProfileReader(StringRef source) : JsonReader(source.str()) {}
 
   llvm::Expected<BlockProfile> read(StringRef text) {
-    std::string_view view(text.data(), text.size());
-    Json root;
-    if (auto problem = parseJson(view, root))
-      return llvm::createStringError(
-          describePlace(source, view, problem->offset) + ": " +
-          problem->message);
+    Json root = parse(text);
     BlockProfile profile;
     profile.source = source;
     checkKeys(root, "$", {"version", "mesh", "blocks"}, {"bytes"});
-    if (problem.empty() && root["version"] != 1)
+    if (!hasProblem() && root["version"] != 1)
       fail("$.version", "expected 1, got " + showJson(root["version"]));
     readMesh(root, profile.mesh);
-    if (problem.empty() && root.contains("bytes"))
+    if (!hasProblem() && root.contains("bytes"))
       profile.bytes = readBytes(root, "$");
     each(root, "$", "blocks", [&](const Json &value, const std::string &at) {
       profile.blocks.push_back(readBlock(value, at));
     });
-    if (problem.empty() && profile.blocks.empty())
+    if (!hasProblem() && profile.blocks.empty())
       fail("$.blocks", "expected one or more blocks, got none");
     // All blocks are known by now.
-    for (size_t i = 0; problem.empty() && i < profile.blocks.size(); ++i) {
+    for (size_t i = 0; !hasProblem() && i < profile.blocks.size(); ++i) {
       MeasuredBlock &block = profile.blocks[i];
       const Json &value = root["blocks"][i];
       if (value.contains("next"))
@@ -52,60 +46,12 @@ public:
                                  "$.blocks[" + std::to_string(i) + "].next",
                                  block, profile.blocks);
     }
-    if (!problem.empty())
-      return llvm::createStringError(source + ": " + problem);
+    if (hasProblem())
+      return llvm::createStringError(problem);
     return profile;
   }
 
 private:
-  void fail(const std::string &path, const std::string &message) {
-    if (problem.empty())
-      problem = path + ": " + message;
-  }
-
-  /// Requires all keys but those in `optional`, and no others.
-  void checkKeys(const Json &object, const std::string &path,
-                 std::vector<std::string> required,
-                 const std::vector<std::string> &optional) {
-    if (!problem.empty())
-      return;
-    if (!object.is_object())
-      return fail(path, "expected an object, got " + showJson(object));
-    for (const std::string &key : required)
-      if (!object.contains(key))
-        return fail(path, "expected a key '" + key + "', got none");
-    llvm::append_range(required, optional);
-    for (const auto &[key, value] : object.items())
-      if (!llvm::is_contained(required, key))
-        return fail(path, "expected one of the keys " +
-                              llvm::join(required, ", ") + ", got '" + key +
-                              "'");
-  }
-
-  template <typename Body>
-  void each(const Json &object, const std::string &path, const std::string &key,
-            Body body) {
-    if (!problem.empty())
-      return;
-    const Json &list = object[key];
-    std::string at = path + "." + key;
-    if (!list.is_array())
-      return fail(at, "expected a list, got " + showJson(list));
-    for (size_t i = 0; i < list.size() && problem.empty(); ++i)
-      body(list[i], at + "[" + std::to_string(i) + "]");
-  }
-
-  std::string readText(const Json &object, const std::string &path,
-                       const char *key) {
-    if (!problem.empty())
-      return "";
-    const Json &value = object[key];
-    if (value.is_string() && !value.get_ref<const std::string &>().empty())
-      return value.get<std::string>();
-    fail(path + "." + key, "expected a text, got " + showJson(value));
-    return "";
-  }
-
   double readSeconds(const Json &value, const std::string &path) {
     if (value.is_number() && value.get<double>() >= 0 &&
         value.get<double>() <= kMostSeconds)
@@ -127,7 +73,7 @@ private:
 
   void readMesh(const Json &root, DefaultMesh &mesh) {
     std::string text = readText(root, "$", "mesh");
-    if (!problem.empty())
+    if (hasProblem())
       return;
     llvm::Expected<DefaultMesh> parsed = parseDefaultMesh(text);
     if (!parsed)
@@ -161,7 +107,7 @@ private:
                  strategy.name + "'");
       block.strategies.push_back(std::move(strategy));
     });
-    if (problem.empty() && block.strategies.empty())
+    if (!hasProblem() && block.strategies.empty())
       fail(at + ".strategies", "expected one or more, got none");
     return block;
   }
@@ -200,7 +146,7 @@ private:
     auto isList = [](const Json &value, size_t size) {
       return value.is_array() && value.size() == size;
     };
-    if (problem.empty() && !isList(object[key], rows))
+    if (!hasProblem() && !isList(object[key], rows))
       fail(path + "." + key, "expected a row for each of the " +
                                  std::to_string(rows) + " strategies, got " +
                                  showJson(object[key]));
@@ -221,7 +167,7 @@ private:
     checkKeys(value, at, {"name", "seconds", "bytes"},
               {"operators", "storage"});
     strategy.name = readText(value, at, "name");
-    if (!problem.empty())
+    if (hasProblem())
       return strategy;
     strategy.seconds = readSeconds(value["seconds"], at + ".seconds");
     strategy.bytes = readBytes(value, at);
@@ -236,7 +182,7 @@ private:
       llvm::handleAllErrors(parsed.takeError(), [&](const PlanError &error) {
         StringRef message = error.message;
         if (message.consume_front("$"))
-          problem = at + message.str();
+          problem = source + ": " + at + message.str();
         else
           fail(at, message.str());
       });
@@ -261,7 +207,6 @@ private:
                      axis + "\"");
   }
 
-  std::string source, problem;
   Json axes; ///< of the mesh, as in a plan
 };
 
@@ -269,7 +214,7 @@ private:
 
 llvm::Expected<BlockProfile> heddle::parseBlockProfile(StringRef text,
                                                        StringRef source) {
-  return Reader(source).read(text);
+  return BlockProfileReader(source).read(text);
 }
 
 llvm::Expected<BlockProfile> heddle::loadBlockProfile(StringRef path) {

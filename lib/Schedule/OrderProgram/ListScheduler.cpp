@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <numeric>
 
-using namespace llvm;
 using namespace heddle;
+using llvm::ArrayRef;
 
 Schedule heddle::scheduleInSequence(const UnitGraph &graph) {
   UnitGraph chain = graph;

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 
-using namespace llvm;
 using namespace heddle;
+using llvm::ArrayRef;
+using llvm::SmallVector;
 
 namespace {
 /// Sums of the same seconds in other orders differ in the last bits.

@@ -34,6 +34,10 @@
 
 namespace heddle::runtime::safetensors {
 
+/// The files of a folder that holds a model: all tensors, or the shards' index.
+inline constexpr const char *singleFile = "model.safetensors";
+inline constexpr const char *indexFile = "model.safetensors.index.json";
+
 //===----------------------------------------------------------------------===//
 // Element types
 //===----------------------------------------------------------------------===//

@@ -6,7 +6,6 @@
 using namespace heddle;
 
 /// The threads of a warp.
-static constexpr int32_t kWarp = 32;
 
 Accesses::Accesses(llvm::ArrayRef<GpuBuffer> buffers) {
   for (const GpuBuffer &buffer : buffers)

@@ -7,6 +7,9 @@
 
 namespace heddle {
 
+/// The threads of a warp.
+inline constexpr int32_t kWarp = 32;
+
 /// A thread at the moment of an access, and what it has waited for.
 struct ThreadTime {
   int32_t block = -1, thread = -1;

@@ -10,7 +10,6 @@ using namespace heddle;
 #endif
 
 static constexpr size_t kStackBytes = 1 << 18;
-static constexpr size_t kWarp = 32;
 
 /// Stores the registers that a callee must preserve on the stack, and the stack
 /// pointer in `save`. Then goes on with the stack `load`.
@@ -140,7 +139,7 @@ bool Fibers::release() {
     return true;
   }
   for (size_t first = 0; first < fibers.size(); first += kWarp)
-    releaseWarp(first, std::min(first + kWarp, fibers.size()));
+    releaseWarp(first, std::min<size_t>(first + kWarp, fibers.size()));
   return std::any_of(fibers.begin(), fibers.end(), [](const Fiber &fiber) {
     return fiber.state == State::Ready;
   });

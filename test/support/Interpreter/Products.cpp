@@ -35,15 +35,23 @@ static bool evaluateContract(ContractOp op, Evaluation &e) {
   };
   addLoops(letters[0], lhs);
   addLoops(letters[1], rhs);
+  // By how many elements the place in a tensor moves with each loop.
+  auto stridesOf = [&](StringRef names, const Tensor &tensor) {
+    SmallVector<int64_t> strides(sizes.size());
+    int64_t stride = 1;
+    for (size_t d = names.size(); d-- > 0; stride *= tensor.shape[d])
+      strides[loops[names[d]]] = stride;
+    return strides;
+  };
+  SmallVector<int64_t> strides[] = {stridesOf(letters[0], lhs),
+                                    stridesOf(letters[1], rhs),
+                                    stridesOf(letters[2], result)};
   forEachIndex(sizes, [&](ArrayRef<int64_t> loop) {
-    auto indexOf = [&](StringRef names) {
-      SmallVector<int64_t> index;
-      for (char letter : names)
-        index.push_back(loop[loops[letter]]);
-      return index;
-    };
-    result.at(indexOf(letters[2])) +=
-        lhs.at(indexOf(letters[0])) * rhs.at(indexOf(letters[1]));
+    int64_t at[] = {0, 0, 0};
+    for (size_t i = 0; i < loop.size(); ++i)
+      for (int tensor = 0; tensor < 3; ++tensor)
+        at[tensor] += loop[i] * strides[tensor][i];
+    result.values[at[2]] += lhs.values[at[0]] * rhs.values[at[1]];
   });
   return true;
 }

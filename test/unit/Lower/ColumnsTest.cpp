@@ -13,7 +13,7 @@ using namespace heddle::test;
 
 namespace {
 
-constexpr int kRows = 5;
+constexpr int kFewRows = 5;
 
 /// Replaces C by the number of columns.
 std::string forColumns(std::string text, int columns) {
@@ -36,7 +36,7 @@ func.func @f(%x: tensor<5xCxf32>, %y: tensor<5xCxf32>) -> (tensor<5xCxf32>, tens
 })",
                                    columns));
   ASSERT_TRUE(runner);
-  Floats x = draw(kRows * columns, 1), y = draw(kRows * columns, 2),
+  Floats x = draw(kFewRows * columns, 1), y = draw(kFewRows * columns, 2),
          s(x.size());
   Halves h(x.size());
   run(*runner, "f", pointers(x, y), pointers(s, h));
@@ -58,10 +58,10 @@ func.func @f(%x: tensor<5xCxf32>) -> (tensor<5xf32>, tensor<Cxf32>, tensor<5xf32
 })",
                                    columns));
   ASSERT_TRUE(runner);
-  Floats x = draw(kRows * columns, 1), r(kRows), c(columns), m(kRows);
+  Floats x = draw(kFewRows * columns, 1), r(kFewRows), c(columns), m(kFewRows);
   run(*runner, "f", pointers(x), pointers(r, c, m));
-  std::vector<double> rows(kRows), sums(columns), most(kRows, -1e30);
-  for (int i = 0; i < kRows; ++i)
+  std::vector<double> rows(kFewRows), sums(columns), most(kFewRows, -1e30);
+  for (int i = 0; i < kFewRows; ++i)
     for (int j = 0; j < columns; ++j) {
       double value = x[i * columns + j];
       rows[i] += value;
@@ -87,12 +87,12 @@ func.func @f(%x: tensor<5xCxf32>, %w: tensor<Cxf32>, %b: tensor<Cxf32>, %dy: ten
 })",
                                    columns));
   ASSERT_TRUE(runner);
-  Floats x = draw(kRows * columns, 1), w = draw(columns, 2),
-         b = draw(columns, 3), dy = draw(kRows * columns, 4), y(x.size()),
+  Floats x = draw(kFewRows * columns, 1), w = draw(columns, 2),
+         b = draw(columns, 3), dy = draw(kFewRows * columns, 4), y(x.size()),
          dx(x.size()), dw(columns), db(columns);
   run(*runner, "f", pointers(x, w, b, dy), pointers(y, dx, dw, db));
   std::vector<double> ey, edx, edw(columns), edb(columns);
-  for (int i = 0; i < kRows; ++i) {
+  for (int i = 0; i < kFewRows; ++i) {
     const float *row = &x[i * columns], *grad = &dy[i * columns];
     double mean = 0, square = 0, sum = 0, dot = 0;
     for (int j = 0; j < columns; ++j)
@@ -129,13 +129,13 @@ func.func @f(%x: tensor<5xCxf32>, %t: tensor<5xi32>) -> (tensor<5xf32>, tensor<5
 })",
                                    columns));
   ASSERT_TRUE(runner);
-  Floats x = draw(kRows * columns, 1), loss(kRows), lse(kRows);
+  Floats x = draw(kFewRows * columns, 1), loss(kFewRows), lse(kFewRows);
   std::vector<int32_t> targets;
-  for (int i = 0; i < kRows; ++i)
+  for (int i = 0; i < kFewRows; ++i)
     targets.push_back((i * 7919) % columns);
   run(*runner, "f", pointers(x, targets), pointers(loss, lse));
   std::vector<double> eloss, elogsum;
-  for (int i = 0; i < kRows; ++i) {
+  for (int i = 0; i < kFewRows; ++i) {
     double sum = 0;
     for (int j = 0; j < columns; ++j)
       sum += std::exp(double(x[i * columns + j]));

@@ -12,8 +12,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-std::unique_ptr<Session> load(const TestArtifact &artifact,
-                              SessionOptions options = {}) {
+std::unique_ptr<Session> loadOnOneCore(const TestArtifact &artifact,
+                                       SessionOptions options = {}) {
   options.coresPerDevice = 1;
   auto session = Session::load(artifact.path, options);
   EXPECT_TRUE(session.ok()) << session.message();
@@ -54,7 +54,7 @@ void expectTraining(Session &session, int steps) {
 
 TEST(Table, RunsTwoStages) {
   TestArtifact artifact(pipelineManifest());
-  std::unique_ptr<Session> session = load(artifact);
+  std::unique_ptr<Session> session = loadOnOneCore(artifact);
   ASSERT_TRUE(session);
   expectTraining(*session, 20);
   // Each stage has its own weight and gradient, of a line of 64 bytes each.
@@ -75,7 +75,7 @@ TEST(Table, RunsTwoStagesInterleaved) {
         continue; // the seed is of random orders
       SessionOptions options;
       options.streamOrder = StreamOrder{kind, seed};
-      std::unique_ptr<Session> session = load(artifact, options);
+      std::unique_ptr<Session> session = loadOnOneCore(artifact, options);
       ASSERT_TRUE(session);
       expectTraining(*session, 5);
     }
@@ -91,7 +91,7 @@ TEST(Table, RunsWithoutABarrier) {
     SessionOptions options;
     if (seed > 0)
       options.streamOrder = StreamOrder{StreamOrder::Kind::Random, seed};
-    std::unique_ptr<Session> session = load(artifact, options);
+    std::unique_ptr<Session> session = loadOnOneCore(artifact, options);
     ASSERT_TRUE(session);
     expectTraining(*session, 2);
     std::vector<float> x(8), dz(8), z(8), dx(8);
@@ -136,7 +136,7 @@ TEST(Table, EachRunWithoutABarrierHasItsTimes) {
   Json manifest = interleavedManifest();
   manifest["tables"][0]["barrier"] = "none";
   TestArtifact artifact(manifest);
-  std::unique_ptr<Session> session = load(artifact);
+  std::unique_ptr<Session> session = loadOnOneCore(artifact);
   ASSERT_TRUE(session);
   auto countKernels = [&] {
     return session->times()[0].calls[size_t(WorkKind::Kernel)];
@@ -168,7 +168,7 @@ TEST(Table, EachRunWithoutABarrierHasItsTimes) {
 
 TEST(Table, RunsThatOverlapNeedATableWithoutABarrier) {
   TestArtifact artifact(pipelineManifest());
-  std::unique_ptr<Session> session = load(artifact);
+  std::unique_ptr<Session> session = loadOnOneCore(artifact);
   ASSERT_TRUE(session);
   std::vector<float> x(8), dz(8), z(8), dx(8);
   std::vector<ConstBytes> inputs = {bytesOf(x), bytesOf(dz)};
@@ -213,7 +213,7 @@ TEST(Table, AFailureEndsRunsWithoutABarrier) {
                                                      Json::array()))}})}});
   TestArtifact artifact(manifest);
   for (int32_t failing = 0; failing < 4; ++failing) {
-    std::unique_ptr<Session> session = load(artifact);
+    std::unique_ptr<Session> session = loadOnOneCore(artifact);
     ASSERT_TRUE(session);
     int32_t who = -1;
     int64_t finished = 0;
@@ -244,7 +244,7 @@ TEST(Table, AFailureEndsRunsWithoutABarrier) {
 
 TEST(Table, PassesTheNumberOfTheMicroBatch) {
   TestArtifact artifact(pipelineManifest());
-  std::unique_ptr<Session> session = load(artifact);
+  std::unique_ptr<Session> session = loadOnOneCore(artifact);
   ASSERT_TRUE(session);
   std::vector<int64_t> numbers(3);
   Status status = session->run("tens", {}, {writableBytesOf(numbers)});
@@ -254,7 +254,7 @@ TEST(Table, PassesTheNumberOfTheMicroBatch) {
 
 TEST(Table, ACallOverwritesTheSlotThatItReads) {
   TestArtifact artifact(pipelineManifest());
-  std::unique_ptr<Session> session = load(artifact);
+  std::unique_ptr<Session> session = loadOnOneCore(artifact);
   ASSERT_TRUE(session);
   std::vector<int64_t> numbers(3);
   Status status = session->run("thousands", {}, {writableBytesOf(numbers)});
@@ -284,7 +284,7 @@ TEST(Table, AProcessHasSomeOfTheRanks) {
   manifest["groups"] = Json::array();
   manifest["tables"].erase(0);
   TestArtifact artifact(manifest);
-  std::unique_ptr<Session> session = load(artifact, options);
+  std::unique_ptr<Session> session = loadOnOneCore(artifact, options);
   ASSERT_TRUE(session);
   EXPECT_EQ(session->numDevices(), 1);
   EXPECT_EQ(readScalar(*session, "w1"), 3);
@@ -304,7 +304,7 @@ TEST(Table, SendsDoNotWaitForReceives) {
        {exchangeManifest("src", {1, 1}), exchangeManifest("src", {1, 2}),
         exchangeManifest("rsc", {1, 2})}) {
     TestArtifact artifact(manifest);
-    std::unique_ptr<Session> session = load(artifact);
+    std::unique_ptr<Session> session = loadOnOneCore(artifact);
     ASSERT_TRUE(session);
     std::vector<float> z0(2), z1(2);
     Status status = session->run("exchange", {bytesOf(x)},

@@ -8,7 +8,7 @@ namespace heddle::solver {
 namespace {
 
 /// Rows of the authors' profile (profile_result_3090.pt, Apache-2.0).
-const char *const profile = R"({"rows": [
+const char *const oasesRows = R"({"rows": [
 {"hidden": 4096, "tensor_parallel": 4, "batch": 4, "attn_forward_ms": 8.1216, "attn_backward_ms": 13.9737, "mlp_forward_ms": 8.6146, "mlp_backward_ms": 16.4165, "all_reduce_ms": 17.9482, "runtime_memory_mib": 304.05},
 {"hidden": 4096, "tensor_parallel": 8, "batch": 8, "attn_forward_ms": 9.0349, "attn_backward_ms": 14.9447, "mlp_forward_ms": 9.4711, "mlp_backward_ms": 17.442, "all_reduce_ms": 39.4888, "runtime_memory_mib": 256.0},
 {"hidden": 4096, "tensor_parallel": 16, "batch": 16, "attn_forward_ms": 10.8685, "attn_backward_ms": 16.896, "mlp_forward_ms": 11.1705, "mlp_backward_ms": 19.3054, "all_reduce_ms": 84.0702, "runtime_memory_mib": 512.0},
@@ -23,7 +23,7 @@ OasesOptions options(int64_t layers) {
 }
 
 OasesProblem problem(const OasesOptions &o) {
-  auto rows = parseOasesProfile(profile);
+  auto rows = parseOasesProfile(oasesRows);
   EXPECT_TRUE(bool(rows)) << llvm::toString(rows.takeError());
   auto p = oasesProblem(*rows, o);
   EXPECT_TRUE(bool(p)) << llvm::toString(p.takeError());
@@ -93,7 +93,7 @@ TEST(Oases, CollapseKeepsTheTwoCommonestDegrees) {
 }
 
 TEST(Oases, RefusesWhatTheProfileDoesNotCover) {
-  auto rows = parseOasesProfile(profile);
+  auto rows = parseOasesProfile(oasesRows);
   OasesOptions o = options(4);
   o.globalBatch = 48;
   EXPECT_EQ(llvm::toString(oasesProblem(*rows, o).takeError()),

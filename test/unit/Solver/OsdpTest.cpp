@@ -9,7 +9,7 @@ namespace heddle::solver {
 namespace {
 
 /// Rows of the authors' tables for 8 GPUs (profiler_output.py, MIT).
-const char *const profile = R"({"rows": [
+const char *const osdpRows = R"({"rows": [
 {"hidden": 1024, "batch_index": 0, "sharded": "none", "layer_time_s": 0.020241479, "layer_memory_mb": 168.29},
 {"hidden": 1024, "batch_index": 0, "sharded": "attention", "layer_time_s": 0.027732746, "layer_memory_mb": 120.2125},
 {"hidden": 1024, "batch_index": 0, "sharded": "mlp", "layer_time_s": 0.033727898, "layer_memory_mb": 74.3675},
@@ -32,7 +32,7 @@ const char *const profile = R"({"rows": [
 {"hidden": 2048, "batch_index": 0, "sharded": "attention+mlp", "layer_time_s": 0.161845638, "layer_memory_mb": 101.8583333}]})";
 
 OsdpPlan plan(int64_t hidden, int64_t batchIndex, OsdpOptions o) {
-  auto entries = parseOsdpProfile(profile);
+  auto entries = parseOsdpProfile(osdpRows);
   EXPECT_TRUE(bool(entries)) << llvm::toString(entries.takeError());
   for (const OsdpProfileEntry &e : *entries)
     if (e.hidden == hidden && e.batchIndex == batchIndex) {
@@ -131,7 +131,7 @@ TEST(Osdp, SplittingNeverHurtsAndFillsMemory) {
 }
 
 TEST(Osdp, BatchIsChosenByThroughput) {
-  auto entries = parseOsdpProfile(profile);
+  auto entries = parseOsdpProfile(osdpRows);
   ASSERT_TRUE(bool(entries));
   // Twice the batch takes less than twice the time, so it has more throughput.
   OsdpProfileEntry second = (*entries)[3];

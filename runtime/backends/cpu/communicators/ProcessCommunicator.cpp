@@ -1,6 +1,7 @@
 //===- ProcessCommunicator.cpp - Ranks in several processes ---------------===//
 
 #include "backends/cpu/communicators/ProcessCommunicator.h"
+#include "backends/cpu/communicators/Reduce.h"
 #include "backends/cpu/communicators/StagedSums.h"
 #include "backends/cpu/threads/ThreadPool.h"
 #include "communicators/CheckedCommunicator.h"
@@ -15,9 +16,6 @@ namespace heddle::runtime {
 namespace {
 
 using Kind = Collective::Kind;
-
-/// Bytes that one core copies at a time.
-constexpr int64_t grainBytes = 128 << 10;
 
 int64_t bytesOf(const Collective &call) {
   return call.count * int64_t(byteSize(call.type));

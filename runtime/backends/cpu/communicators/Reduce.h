@@ -9,6 +9,9 @@
 
 namespace heddle::runtime {
 
+/// The bytes that one core copies or sums at a time.
+inline constexpr int64_t grainBytes = 128 << 10;
+
 /// Reduces `count` elements of ins[0], ins[1], ..., in that order, each from
 /// element `inOffset` on. Writes the result to every buffer of `outs` from
 /// element `outOffset` on. A buffer may be both input and output if the two

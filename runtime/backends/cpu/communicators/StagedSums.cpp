@@ -10,9 +10,6 @@
 
 namespace heddle::runtime {
 
-/// Bytes that one core sums at a time.
-static constexpr int64_t grainBytes = 128 << 10;
-
 Status StagedSums::check(const Collective &call, int64_t members) const {
   auto width = int64_t(byteSize(call.type));
   int64_t inputBytes = call.count * width;

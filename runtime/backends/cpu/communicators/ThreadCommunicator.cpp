@@ -16,9 +16,6 @@ namespace heddle::runtime {
 
 namespace {
 
-/// Bytes that one core copies or sums at a time.
-constexpr int64_t grainBytes = 128 << 10;
-
 /// The state that all ranks of a session share.
 struct Shared {
   Failure failure;
