@@ -4,6 +4,7 @@
 #include "support/Message.h"
 
 #include <algorithm>
+#include <dlfcn.h>
 
 namespace heddle::runtime {
 
@@ -168,7 +169,9 @@ Status SessionState::place() {
                             options.job, manifest.staging(), cores,
                             manifest.numStreams(), *options.streamOrder,
                             options.collectiveTimeout, network, callTimes, code,
-                            directory});
+                            directory,
+                            static_cast<const heddle_rt_attention_call *>(
+                                dlsym(library, "heddle_attentions"))});
   HEDDLE_RT_RETURN_IF_ERROR(made.status());
   struct Sizes {
     size_t variables = 0, arena = 0;
@@ -189,7 +192,8 @@ Status SessionState::place() {
     assignBorders(device);
     most =
         std::max(most, double(size.variables) + double(size.arena) +
-                           double(device.borderBytes) + double(stagingBytes()));
+                           double(device.borderBytes) + double(stagingBytes()) +
+                           double(device.device->workspaceBytes()));
   }
   if (!options.emulateCompute) // emulated devices do not touch their memory
     HEDDLE_RT_RETURN_IF_ERROR(

@@ -17,9 +17,11 @@ class GpuDeviceTest : public ::testing::Test {
 protected:
   void SetUp() override {
     auto card = cuda::Card::open(
-        {emulated::getDriver(), []() -> Expected<cuda::blas::CublasLt> {
+        {emulated::getDriver(),
+         []() -> Expected<cuda::blas::CublasLt> {
            return emulated::getCublasLt();
-         }});
+         },
+         []() -> Expected<cuda::dnn::Cudnn> { return emulated::getCudnn(); }});
     ASSERT_TRUE(card.ok()) << card.message();
     device = std::make_unique<cuda::CudaDevice>(
         0, *card, std::make_shared<const std::vector<cuda::LoadedKernel>>(), 1);
