@@ -234,6 +234,17 @@ static LogicalResult chooseTargetGpu(ModuleOp module, StringRef chip,
   return success();
 }
 
+/// Sets who computes attention on the GPU that the module is for.
+static LogicalResult chooseGpuAttention(ModuleOp module, StringRef choice) {
+  if (choice.empty())
+    return success();
+  if (!isForGpu(module))
+    return module.emitError() << "expected --target-gpu with --gpu-attention";
+  module->setAttr(kGpuAttentionAttrName,
+                  StringAttr::get(module.getContext(), choice));
+  return success();
+}
+
 namespace {
 /// One call of runPhases.
 class PhaseRunner {
@@ -421,6 +432,7 @@ LogicalResult PhaseRunner::run() {
   if (isProgram)
     present = Phase::Autodiff;
   if (failed(chooseTargetGpu(module, options.targetGpu, present)) ||
+      failed(chooseGpuAttention(module, options.gpuAttention)) ||
       failed(verifyOptions()))
     return failure();
   // Before autodiff, which hides that layers are equal.

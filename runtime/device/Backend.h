@@ -41,6 +41,8 @@ struct DeviceOptions {
   /// if there is no artifact.
   const CodeInfo *code = nullptr;
   std::filesystem::path directory = {};
+  /// `heddle_attentions` of the artifact's library; null: it has none.
+  const heddle_rt_attention_call *attentions = nullptr;
 };
 
 /// Makes devices of one kind.

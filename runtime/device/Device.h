@@ -72,6 +72,9 @@ struct heddle_rt_device {
   virtual Status copyToHost(void *to, const void *from, size_t bytes) = 0;
   /// Returns the bytes of scratch memory that the library calls hold.
   virtual size_t scratchBytes() const = 0;
+  /// Returns the bytes of scratch memory that the library calls of the program
+  /// will hold, as far as they are known when it is loaded.
+  virtual size_t workspaceBytes() const { return 0; }
 
   /// Calls body(begin, end) for every range of `grain` elements of [0, count)
   /// (the last may be shorter), on the host's threads that serve this device.

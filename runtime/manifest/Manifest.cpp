@@ -140,6 +140,13 @@ void ManifestReader::gpuCode(const Json &object, const std::string &path,
   if (info.ptx.empty() || info.ptx.find('/') != std::string::npos)
     fail(join(path, "ptx"), "a file name without a folder",
          concat("\"", info.ptx, "\""));
+  if (member(object, path, "attention", false)) {
+    info.attention = string(object, path, "attention");
+    if (info.attention != "auto" && info.attention != "cudnn" &&
+        info.attention != "kernel")
+      fail(join(path, "attention"), "\"auto\", \"cudnn\" or \"kernel\"",
+           concat("\"", info.attention, "\""));
+  }
   eachObject(object, path, "kernels",
              [&](const Json &kernel, const std::string &at) {
                info.kernels.push_back(this->kernel(kernel, at));

@@ -7,6 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include <dlfcn.h>
+
 namespace heddle::runtime {
 
 Status SessionState::chooseRanks() {
@@ -194,7 +196,9 @@ Status SessionState::place() {
                             options.job, manifest.staging(), cores,
                             manifest.numStreams(), *options.streamOrder,
                             options.collectiveTimeout, network, callTimes, code,
-                            directory});
+                            directory,
+                            static_cast<const heddle_rt_attention_call *>(
+                                dlsym(library, "heddle_attentions"))});
   HEDDLE_RT_RETURN_IF_ERROR(made.status());
   struct Sizes {
     size_t variables = 0, arena = 0;
@@ -216,9 +220,10 @@ Status SessionState::place() {
     double messages = device.device->waitsInReceives()
                           ? double(messageBytes(manifest, device))
                           : 0;
-    most = std::max(most, double(size.variables) + double(size.arena) +
-                              double(device.borderBytes) +
-                              double(stagingBytes()) + messages);
+    most =
+        std::max(most, double(size.variables) + double(size.arena) +
+                           double(device.borderBytes) + double(stagingBytes()) +
+                           messages + double(device.device->workspaceBytes()));
   }
   if (!options.emulateCompute) // emulated devices do not touch their memory
     HEDDLE_RT_RETURN_IF_ERROR(

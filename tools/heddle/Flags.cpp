@@ -356,6 +356,11 @@ void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
                  "Threads of a GPU that share a row, for tests: thread, warp "
                  "or block (default: by the row's length)")
       ->check(oneOf({"auto", "thread", "warp", "block"}));
+  app.add_option("--gpu-attention", flags.options.gpuAttention,
+                 "Who computes attention on a GPU: cudnn, kernel (plain "
+                 "kernels of the runtime), or auto, which is cuDNN where it is "
+                 "installed and serves the attention (default: auto)")
+      ->check(oneOf({"auto", "cudnn", "kernel"}));
   app.add_flag("--explain-shardings", flags.options.explainShardings,
                "Say of each value how it is split, which op that comes from, "
                "and where two ops want it differently");

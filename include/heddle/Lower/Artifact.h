@@ -73,6 +73,11 @@ struct ArtifactOptions {
   std::string planJson;
 };
 
+/// The module's attribute that says who computes attention on the GPU: "cudnn",
+/// "kernel" or "auto" (the default).
+inline constexpr llvm::StringLiteral kGpuAttentionAttrName =
+    "heddle.gpu_attention";
+
 /// Returns whether the module's kernels are for a GPU.
 bool isForGpu(mlir::ModuleOp module);
 /// Returns the GPU that the kernels are made for, such as "sm_80".

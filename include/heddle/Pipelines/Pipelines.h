@@ -98,6 +98,10 @@ struct CompileOptions {
   /// The threads of a GPU that share a row: "auto", or for tests "thread",
   /// "warp" or "block".
   std::string gpuRows = "auto";
+  /// Who computes attention on a GPU: "cudnn", "kernel" (plain kernels of the
+  /// runtime), or "auto" (cuDNN what it serves); empty: what an earlier phase
+  /// decided, or "auto".
+  std::string gpuAttention;
   /// "address" or "thread": instruments kernels for that sanitizer. They run
   /// only in processes that are linked with it (heddle-run of that preset).
   /// Empty: none.

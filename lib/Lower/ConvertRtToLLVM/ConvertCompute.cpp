@@ -206,8 +206,10 @@ void ProgramConversion::convertAttention(Op op, StringRef function,
   static const heddle_rt_attention_offsets zeros = {};
   Value offsets =
       words.empty() ? f.addressOf(runtime.getConstant(zeros)) : f.words(words);
+  LLVM::GlobalOp descriptor = runtime.getConstant(desc);
+  runtime.addAttention(descriptor, std::is_same_v<Op, rt::AttentionGradOp>);
   SmallVector<Value> operands{
-      stream(op), f.addressOf(runtime.getConstant(desc)), offsets,
+      stream(op), f.addressOf(descriptor), offsets,
       op.getStep() ? address(op, *op.getStep()) : f.null(),
       op.getMask() ? address(op, *op.getMask()) : f.null()};
   llvm::append_range(operands, tensors);

@@ -2,6 +2,7 @@
 
 #include "RuntimeCalls.h"
 #include "../Batches/Batches.h"
+#include "heddle/Lower/Artifact.h"
 #include "heddle/Support/DenseNumbers.h"
 #include "heddle_rt/abi.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -169,6 +170,38 @@ void RuntimeModule::recordWork() {
       set(builder.create<LLVM::ConstantOp>(loc,
                                            builder.getI64IntegerAttr(count)),
           index, number++);
+  }
+  builder.create<LLVM::ReturnOp>(loc, value);
+}
+
+void RuntimeModule::recordAttentions() {
+  if (attentions.empty() || !isForGpu(module) ||
+      symbols.lookup(kAttentionsName))
+    return;
+  MLIRContext *context = builder.getContext();
+  Location loc = module.getLoc();
+  // heddle_rt_attention_call
+  auto entry = LLVM::LLVMStructType::getLiteral(
+      context, {LLVM::LLVMPointerType::get(context), builder.getI64Type()});
+  auto table = LLVM::LLVMArrayType::get(entry, attentions.size() + 1);
+  builder.setInsertionPointToEnd(module.getBody());
+  auto global = builder.create<LLVM::GlobalOp>(
+      loc, table, /*isConstant=*/true, LLVM::Linkage::External, kAttentionsName,
+      Attribute(), alignof(heddle_rt_attention_call));
+  symbols.insert(global);
+  builder.createBlock(&global.getInitializer());
+  Value value = builder.create<LLVM::ZeroOp>(loc, table); // ends with zeros
+  for (auto [index, call] : llvm::enumerate(attentions)) {
+    auto set = [&](Value field, int64_t number) {
+      value = builder.create<LLVM::InsertValueOp>(
+          loc, value, field, ArrayRef<int64_t>{int64_t(index), number});
+    };
+    set(builder.create<LLVM::AddressOfOp>(loc,
+                                          cast<LLVM::GlobalOp>(call.first)),
+        0);
+    set(builder.create<LLVM::ConstantOp>(
+            loc, builder.getI64IntegerAttr(call.second)),
+        1);
   }
   builder.create<LLVM::ReturnOp>(loc, value);
 }

@@ -11,6 +11,7 @@
 
 #include "dialects/Rt/Rt.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace heddle {
@@ -60,6 +61,13 @@ public:
   /// Makes the global `heddle_kernel_work` of heddle_rt/abi.h, with the kernels
   /// that have `rt.work`. Makes none if there are none.
   void recordWork();
+  /// Notes a call of an attention, or of its gradient, with this descriptor.
+  void addAttention(mlir::LLVM::GlobalOp descriptor, bool isGradient) {
+    attentions.insert({descriptor, isGradient});
+  }
+  /// Makes the global `heddle_attentions` of heddle_rt/abi.h. Makes none if
+  /// there are none, or the module is for a CPU.
+  void recordAttentions();
 
   mlir::SymbolTable symbols;
 
@@ -74,6 +82,8 @@ private:
   llvm::StringMap<mlir::LLVM::LLVMFuncOp> functions;
   llvm::DenseMap<mlir::StringAttr, int64_t> variables;
   llvm::SmallVector<AxisListAttr> groups;
+  /// Descriptors; the number is heddle_rt_attention_call::is_gradient.
+  llvm::SetVector<std::pair<mlir::Operation *, int64_t>> attentions;
 };
 
 /// The module's attribute that holds the groups after the conversion, in the
@@ -93,6 +103,8 @@ llvm::SmallVector<int64_t> getParameterBytes(mlir::LLVM::LLVMFuncOp kernel);
 
 /// The global that holds the work of all kernels.
 inline constexpr llvm::StringLiteral kKernelWorkName = "heddle_kernel_work";
+/// The global that holds the attentions of all programs.
+inline constexpr llvm::StringLiteral kAttentionsName = "heddle_attentions";
 
 /// Builds one program function `i32 (device, frame)` by appending ops.
 class RuntimeFunction {

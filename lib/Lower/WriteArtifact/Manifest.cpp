@@ -273,6 +273,8 @@ static void writeTable(json::OStream &out, const EntryTable &table,
 static void writeGpuCode(json::OStream &out, ModuleOp module) {
   out.attribute("chip", getTargetGpu(module));
   out.attribute("ptx", "program.ptx");
+  if (auto attention = module->getAttrOfType<StringAttr>(kGpuAttentionAttrName))
+    out.attribute("attention", attention.getValue());
   out.attributeArray("kernels", [&] {
     for (LLVM::LLVMFuncOp kernel : getGpuKernels(module))
       out.object([&] {

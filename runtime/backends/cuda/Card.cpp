@@ -5,6 +5,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdio>
 
 namespace heddle::runtime::cuda {
 
@@ -150,6 +151,24 @@ Expected<const Card::Products *> Card::products() {
       made->functions.create(&made->handle), "cublasLtCreate"));
   loadedProducts = std::move(made);
   return loadedProducts.get();
+}
+
+Expected<const dnn::Cudnn *> Card::attention() {
+  std::lock_guard lock(mutex);
+  if (!soughtAttention)
+    soughtAttention =
+        std::make_unique<const Expected<dnn::Cudnn>>(libraries.loadAttention());
+  HEDDLE_RT_RETURN_IF_ERROR(soughtAttention->status());
+  return &**soughtAttention;
+}
+
+void Card::remarkOnAttention(std::string_view why) {
+  std::lock_guard lock(mutex);
+  if (!std::exchange(hasRemarked, true))
+    std::fprintf(stderr,
+                 "heddle: attention runs on plain kernels, which are slow: "
+                 "%.*s\n",
+                 int(why.size()), why.data());
 }
 
 Status checkChip(const Card &card, const std::string &chip) {

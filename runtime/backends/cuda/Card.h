@@ -4,6 +4,7 @@
 #define HEDDLE_RT_BACKENDS_CUDA_CARD_H
 
 #include "backends/cuda/CublasLt.h"
+#include "backends/cuda/Cudnn.h"
 #include "backends/cuda/Driver.h"
 #include "heddle_rt/manifest.h"
 
@@ -20,6 +21,8 @@ struct Libraries {
   Driver driver;
   /// Loads the library of products, when the first product needs it.
   Expected<blas::CublasLt> (*loadProducts)() = &blas::loadCublasLt;
+  /// Loads the library of attention, when the first attention asks for it.
+  Expected<dnn::Cudnn> (*loadAttention)() = &dnn::loadCudnn;
 };
 
 /// A kernel of the artifact and its record in the manifest.
@@ -64,6 +67,10 @@ public:
     blas::Handle handle = nullptr;
   };
   Expected<const Products *> products();
+  /// cuDNN, sought by the first call.
+  Expected<const dnn::Cudnn *> attention();
+  /// Tells once, on stderr, why attention does without cuDNN.
+  void remarkOnAttention(std::string_view why);
 
 private:
   explicit Card(const Libraries &libraries) : libraries(libraries) {}
@@ -82,6 +89,8 @@ private:
   Module library = nullptr;
   std::map<std::string, Function> libraryKernels;
   std::unique_ptr<Products> loadedProducts;
+  std::unique_ptr<const Expected<dnn::Cudnn>> soughtAttention;
+  bool hasRemarked = false;
 };
 
 /// Returns an error if the GPU is older than the chip that code was made for,

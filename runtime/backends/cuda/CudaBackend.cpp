@@ -102,6 +102,8 @@ public:
       auto device = std::make_unique<CudaDevice>(rank, *card, shared,
                                                  options.coresPerDevice);
       HEDDLE_RT_RETURN_IF_ERROR(device->start(options.streams));
+      HEDDLE_RT_RETURN_IF_ERROR(device->prepareAttention(
+          parseAttentionChoice(options.code->attention), options.attentions));
       std::vector<GroupView> groups;
       for (const GroupInfo &group : options.groups) {
         groups.push_back(groupOf(options.mesh, group, rank));

@@ -138,7 +138,8 @@ CudaDevice::CudaDevice(int32_t rank, std::shared_ptr<Card> card,
                        std::shared_ptr<const std::vector<LoadedKernel>> kernels,
                        int hostThreads)
     : heddle_rt_device(rank), card(std::move(card)),
-      kernels(std::move(kernels)), hostThreads(hostThreads), products(*this) {}
+      kernels(std::move(kernels)), hostThreads(hostThreads), products(*this),
+      attentions(*this) {}
 
 CudaDevice::~CudaDevice() {
   communicators.clear(); // they use this device
@@ -168,6 +169,13 @@ Status CudaDevice::start(int count) {
     streams.push_back(created);
   }
   return Status::success();
+}
+
+Status CudaDevice::prepareAttention(AttentionChoice choice,
+                                    const heddle_rt_attention_call *calls) {
+  HEDDLE_RT_RETURN_IF_ERROR(card->use());
+  attentions.choice = choice;
+  return attentions.prepare(calls);
 }
 
 Status CudaDevice::checkStream(int32_t number) const {

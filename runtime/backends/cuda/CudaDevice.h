@@ -3,6 +3,7 @@
 #ifndef HEDDLE_RT_BACKENDS_CUDA_CUDADEVICE_H
 #define HEDDLE_RT_BACKENDS_CUDA_CUDADEVICE_H
 
+#include "backends/cuda/Attention.h"
 #include "backends/cuda/Card.h"
 #include "backends/cuda/Products.h"
 #include "device/Device.h"
@@ -29,6 +30,10 @@ public:
   /// Set if calls meet those of other ranks. A graph cannot hold such calls.
   bool hasPeers = false;
 
+  /// Chooses who computes the program's attentions, and makes cuDNN's plans.
+  Status prepareAttention(AttentionChoice choice,
+                          const heddle_rt_attention_call *calls);
+
   Card &gpu() const { return *card; }
   Stream stream(int32_t number) const { return streams[size_t(number)]; }
   Status checkStream(int32_t number) const;
@@ -37,6 +42,7 @@ public:
   Status copyToDevice(void *to, const void *from, size_t bytes) override;
   Status copyToHost(void *to, const void *from, size_t bytes) override;
   size_t scratchBytes() const override;
+  size_t workspaceBytes() const override { return attentions.workspaceBytes(); }
   Status runOnHost(
       int64_t count, int64_t grain,
       const std::function<Status(int64_t begin, int64_t end)> &body) override;
@@ -136,6 +142,7 @@ private:
   std::vector<Address> reserved;
   size_t reservedBytes = 0;
   ProductLibrary products;
+  AttentionLibrary attentions;
 };
 
 } // namespace heddle::runtime::cuda

@@ -262,6 +262,16 @@ heddle_rt_attention_grad(heddle_rt_device *device, int32_t stream,
                          const float *lse, const void *d_o, void *dq, void *dk,
                          void *dv);
 
+/// One attention, or gradient of one, of the programs. The library may export
+/// `const heddle_rt_attention_call heddle_attentions[]`, an entry for each
+/// descriptor that a call takes and then one with a null descriptor. Then a
+/// device chooses its algorithms, and knows their memory, before a program
+/// runs.
+typedef struct heddle_rt_attention_call {
+  const heddle_rt_attention_desc *desc;
+  int64_t is_gradient; ///< not 0: of heddle_rt_attention_grad
+} heddle_rt_attention_call;
+
 /// table_grad[id - first_row, :] (+)= rows[i, :] for every i whose id = ids[i]
 /// lies in [first_row, first_row + table_rows). Rows with equal ids are added
 /// in the order of i. If `accumulate` is 0, the table is zeroed first. `ids`

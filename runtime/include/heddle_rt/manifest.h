@@ -110,6 +110,8 @@ struct CodeInfo {
   // Of the kind "cuda".
   std::string chip; ///< the oldest GPU that runs the kernels: "sm_80"
   std::string ptx;  ///< file name of the kernels' text inside the directory
+  /// Who computes attention: "cudnn", "kernel", or "auto".
+  std::string attention = "auto";
   std::vector<KernelInfo> kernels;
 };
 

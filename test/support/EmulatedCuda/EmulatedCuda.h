@@ -1,9 +1,9 @@
 //===- EmulatedCuda.h - A GPU and its libraries, emulated -------*- C++ -*-===//
 //
-// Functions of the CUDA driver and of cuBLASLt that run on this CPU. Kernels
-// run on the GpuEmulator. Work is queued and runs when somebody waits, in a
-// random one of the orders that streams and events allow. Every argument that
-// the real libraries would trust is checked.
+// Functions of the CUDA driver, of cuBLASLt and of cuDNN that run on this CPU.
+// Kernels run on the GpuEmulator. Work is queued and runs when somebody waits,
+// in a random one of the orders that streams and events allow. Every argument
+// that the real libraries would trust is checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +18,7 @@ namespace heddle::emulated {
 /// The functions of the emulated libraries.
 runtime::cuda::Driver getDriver();
 runtime::cuda::blas::CublasLt getCublasLt();
+runtime::cuda::dnn::Cudnn getCudnn();
 
 /// What a machine has. Applies to what is opened later.
 struct Machine {
@@ -42,7 +43,7 @@ std::string takeFault();
 
 /// What was done since the last call.
 struct Counts {
-  int64_t launches = 0, graphLaunches = 0, products = 0;
+  int64_t launches = 0, graphLaunches = 0, products = 0, attentions = 0;
   /// Products with a matrix whose columns do not all begin at multiples of 16
   /// bytes, which tensor cores read slowly.
   int64_t misaligned = 0;

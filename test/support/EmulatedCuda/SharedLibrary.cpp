@@ -1,9 +1,9 @@
 //===- SharedLibrary.cpp - A libcuda.so.1 of the emulated GPU -------------===//
 //
-// The functions of the emulated driver and of cuBLASLt as one shared object,
-// which programs find through HEDDLE_RT_CUDA_PATH. PTX cannot be run here. So
-// HEDDLE_EMULATED_GPU_MODULE names the module in phase `llvm` from which the
-// PTX was made, and its kernels are compiled for this CPU.
+// The functions of the emulated driver, cuBLASLt and cuDNN as one shared
+// object, which programs find through HEDDLE_RT_CUDA_PATH. PTX cannot be run
+// here. So HEDDLE_EMULATED_GPU_MODULE names the module in phase `llvm` from
+// which the PTX was made, and its kernels are compiled for this CPU.
 // HEDDLE_EMULATED_GPU_SEED chooses among the orders of streams.
 //
 //===----------------------------------------------------------------------===//

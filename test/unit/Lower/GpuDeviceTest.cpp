@@ -23,7 +23,9 @@ protected:
     });
   }
   void open(LoadProducts loadProducts) {
-    auto card = cuda::Card::open({emulated::getDriver(), loadProducts});
+    auto card = cuda::Card::open(
+        {emulated::getDriver(), loadProducts,
+         []() -> Expected<cuda::dnn::Cudnn> { return emulated::getCudnn(); }});
     ASSERT_TRUE(card.ok()) << card.message();
     device = std::make_unique<cuda::CudaDevice>(
         0, *card, std::make_shared<const std::vector<cuda::LoadedKernel>>(), 1);

@@ -72,6 +72,18 @@ TEST_F(GpuProgramTest, BF16) {
   emulated::Counts counts = emulated::takeCounts();
   EXPECT_GT(counts.products, 0);
   EXPECT_EQ(counts.misaligned, 0);
+  EXPECT_GT(counts.attentions, 0); // by cuDNN
+}
+
+/// Shards of a sequence: cuDNN computes those that begin at the same position,
+/// our kernels the others.
+TEST_F(GpuProgramTest, BF16Context) {
+  CompileOptions options;
+  options.training.bf16 = true;
+  options.mesh.context = 2;
+  emulated::takeCounts();
+  compare("gpt2", options, "auto", 5e-3);
+  EXPECT_GT(emulated::takeCounts().attentions, 0);
 }
 
 TEST_F(GpuProgramTest, TensorParallel) {

@@ -99,6 +99,9 @@ protected:
     return {emulated::getDriver(),
             []() -> runtime::Expected<runtime::cuda::blas::CublasLt> {
               return emulated::getCublasLt();
+            },
+            []() -> runtime::Expected<runtime::cuda::dnn::Cudnn> {
+              return emulated::getCudnn();
             }};
   }
 

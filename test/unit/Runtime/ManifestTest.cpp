@@ -176,6 +176,13 @@ TEST(Manifest, ErrorsOfKernels) {
                       "got 1");
   EXPECT_EQ(error("yes"), "m: code[0].kernels[0].table: expected true or "
                           "false, got \"yes\"");
+  for (const char *choice : {"auto", "cudnn", "kernel"}) {
+    code["attention"] = choice;
+    EXPECT_EQ(error(true), "");
+  }
+  code["attention"] = "fast";
+  EXPECT_EQ(error(true), "m: code[0].attention: expected \"auto\", \"cudnn\" "
+                         "or \"kernel\", got \"fast\"");
 }
 
 TEST(Manifest, ErrorsOfTables) {
