@@ -119,3 +119,22 @@ func.func @barrier(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf3
   %c = heddle.silu %b : tensor<64x64xf32>
   return %a, %c : tensor<64x64xf32>, tensor<64x64xf32>
 }
+
+// -----
+
+// Dropouts that differ in their random numbers alone are one kernel, which
+// takes the numbers of their streams.
+// CHECK-LABEL: func.func @dropouts
+func.func @dropouts(%x: tensor<64x96xf32>, %y: tensor<64x96xf32>, %step: tensor<i64>) -> (tensor<64x96xf32>, tensor<64x96xf32>) {
+  // CHECK: %[[A:.*]] = arith.constant [[FIRST:[0-9]+]] : index
+  // CHECK: call @[[KERNEL:.*]](%{{.*}}, %{{.*}}, %[[A]])
+  // CHECK-NOT: arith.constant [[FIRST]] : index
+  // CHECK: %[[B:.*]] = arith.constant {{[0-9]+}} : index
+  // CHECK: call @[[KERNEL]](%{{.*}}, %{{.*}}, %[[B]])
+  %0 = heddle.dropout "h.0.drop" %x, %step rate(0.1) seed(5) : tensor<64x96xf32>, tensor<i64> -> tensor<64x96xf32>
+  %1 = heddle.dropout "h.1.drop" %y, %step rate(0.1) seed(5) : tensor<64x96xf32>, tensor<i64> -> tensor<64x96xf32>
+  return %0, %1 : tensor<64x96xf32>, tensor<64x96xf32>
+}
+// CHECK: func.func private @[[KERNEL]](%{{.*}}: tensor<64x96xf32>, %{{.*}}: tensor<i64>, %[[STREAM:.*]]: index)
+// CHECK-NOT: random_stream
+// CHECK: arith.index_cast %[[STREAM]] : index to i64

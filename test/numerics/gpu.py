@@ -23,7 +23,7 @@ SCHEDULES = dict(SCHEDULES, parts=["--sub-batches", "2"], bf16=["--bf16"])
 
 # The cases of every check.
 SHORT = {
-    "gpt2": ["serial", "tp4", "zero2", "pp2/gpipe", "pp2-tp2/zb-h1", "pp2/zb-v"],
+    "gpt2": ["tp4", "zero2", "pp2-tp2/zb-h1", "pp2/zb-v"],
     "gpt2-dropout": ["dp2-tp2+oases", "pp2/interleaved"],
     "llama": ["zero3+auto", "pp2/1f1b"],
 }

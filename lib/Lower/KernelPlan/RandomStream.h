@@ -9,9 +9,9 @@ namespace heddle::lower {
 
 /// On an op whose body draws random numbers: the number of their stream, i64,
 /// which the body has as a constant, too. A kernel takes it as an operand, so
-/// dropouts that differ in nothing else share a kernel.
-inline constexpr llvm::StringLiteral kRandomStreamAttrName =
-    "heddle.random_stream";
+/// dropouts that differ in nothing else share a kernel. No program has it after
+/// kernels are formed.
+inline constexpr llvm::StringLiteral kRandomStreamAttrName = "random_stream";
 
 } // namespace heddle::lower
 

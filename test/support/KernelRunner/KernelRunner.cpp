@@ -6,6 +6,7 @@
 #include "heddle/Lower/Passes.h"
 #include "heddle/Support/Bytes.h"
 #include "lib/Lower/KernelPlan/KernelPlan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Parser/Parser.h"
@@ -27,10 +28,10 @@ using namespace heddle;
 
 namespace {
 
-/// The buffer of a function's value: argument, result or temporary number
-/// `index`.
+/// The buffer of a function's value: argument, result, temporary or constant
+/// number `index`.
 struct Place {
-  enum Kind { Argument, Result, Temporary } kind;
+  enum Kind { Argument, Result, Temporary, Constant } kind;
   unsigned index;
   int64_t offset = 0; ///< of a view in its buffer, in bytes
 };
@@ -53,6 +54,7 @@ struct Function {
   std::vector<Step> steps;
   std::vector<Copy> copies;
   std::vector<size_t> temporaries; ///< sizes in bytes
+  std::vector<int64_t> constants;  ///< indices that kernels take
   llvm::DenseSet<std::pair<unsigned, unsigned>> reusable;
 };
 
@@ -125,6 +127,11 @@ static llvm::Error record(func::FuncOp func, Function &out) {
     if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp,
             tensor::ExtractSliceOp>(op))
       continue;
+    if (auto constant = dyn_cast<arith::ConstantIndexOp>(op)) {
+      places[constant] = {Place::Constant, (unsigned)out.constants.size()};
+      out.constants.push_back(constant.value());
+      continue;
+    }
     auto call = dyn_cast<func::CallOp>(op);
     if (!call)
       return makeError("expected calls of kernels, got " +
@@ -298,7 +305,7 @@ class Memory {
 public:
   Memory(const Function &function, ArrayRef<void *> arguments,
          ArrayRef<void *> results)
-      : arguments(arguments), results(results) {
+      : arguments(arguments), results(results), constants(function.constants) {
     for (size_t bytes : function.temporaries)
       temporaries.emplace_back(
           std::aligned_alloc(64, llvm::alignTo(bytes, 64)));
@@ -306,8 +313,9 @@ public:
 
   void *at(const Place &place) const {
     void *buffer = place.kind == Place::Argument ? arguments[place.index]
-                   : place.kind == Place::Result
-                       ? results[place.index]
+                   : place.kind == Place::Result ? results[place.index]
+                   : place.kind == Place::Constant
+                       ? static_cast<void *>(&constants[place.index])
                        : temporaries[place.index].get();
     return static_cast<char *>(buffer) + place.offset;
   }
@@ -319,6 +327,7 @@ public:
 
 private:
   ArrayRef<void *> arguments, results;
+  mutable std::vector<int64_t> constants;
   std::vector<std::unique_ptr<void, FreeDeleter>> temporaries;
 };
 } // namespace

@@ -7,12 +7,17 @@
 
 #include "GpuTraining.h"
 #include <cmath>
+#include <cstdlib>
 #include <map>
 
 using namespace mlir;
 using namespace heddle;
 
 namespace {
+
+bool isLong() { return std::getenv("HEDDLE_LONG_TESTS"); }
+constexpr const char *kInNumerics =
+    "numerics-gpu trains with this plan; HEDDLE_LONG_TESTS=1: here, too";
 
 class GpuProgramTest : public GpuTraining {
 protected:
@@ -87,12 +92,16 @@ TEST_F(GpuProgramTest, BF16Context) {
 }
 
 TEST_F(GpuProgramTest, TensorParallel) {
+  if (!isLong())
+    GTEST_SKIP() << kInNumerics;
   CompileOptions options;
   options.mesh.data = options.mesh.tensor = {2};
   compare("gpt2", options, "auto");
 }
 
 TEST_F(GpuProgramTest, TensorParallel4) {
+  if (!isLong())
+    GTEST_SKIP() << kInNumerics;
   CompileOptions options;
   options.mesh.tensor = {4};
   compare("gpt2", options, "auto");
@@ -112,6 +121,8 @@ TEST_F(GpuProgramTest, Context) {
 }
 
 TEST_F(GpuProgramTest, Zero1And2) {
+  if (!isLong())
+    GTEST_SKIP() << kInNumerics;
   for (int64_t level : {1, 2}) {
     CompileOptions options;
     options.mesh.data = {2};
@@ -121,6 +132,8 @@ TEST_F(GpuProgramTest, Zero1And2) {
 }
 
 TEST_F(GpuProgramTest, Zero) {
+  if (!isLong())
+    GTEST_SKIP() << kInNumerics;
   CompileOptions options;
   options.mesh.data = {2};
   options.zeroLevel = 3;
