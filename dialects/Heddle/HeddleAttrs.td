@@ -130,7 +130,8 @@ def StageWork : Heddle_Enum<"StageWork",
   I32EnumAttrCase<"Backward", 1, "backward">,
   I32EnumAttrCase<"BackwardWeights", 2, "backward_weights">,
   I32EnumAttrCase<"SendGradients", 3, "send_gradients">,
-  I32EnumAttrCase<"Update", 4, "update">]>;
+  I32EnumAttrCase<"Update", 4, "update">,
+  I32EnumAttrCase<"Report", 5, "report">]>;
 
 //===----------------------------------------------------------------------===//
 // Meshes and shardings
@@ -303,9 +304,10 @@ def StageProgramAttr : Heddle_Attr<"StageProgram", "stage_program"> {
   let summary = "what a program is in a pipeline";
   let description = [{
     A program of one stage does `work` of the entry point `entry` ("step",
-    "evaluate"). `update` and `send_gradients` belong to a device of the pipeline
-    instead, and `stage` is its coordinate. A result is the argument of the same
-    name of the entry point's other programs.
+    "evaluate"). `send_gradients`, `update` and `report` run once a step, in this
+    order, and belong to a device of the pipeline instead: `stage` is its
+    coordinate. A result is the argument of the same name of the entry point's
+    other programs.
 
     Example: `#heddle.stage_program<"step", backward, stage 1>`
   }];

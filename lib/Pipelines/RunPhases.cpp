@@ -493,24 +493,6 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
   return PhaseRunner(module, options, last).run();
 }
 
-LogicalResult heddle::compileToArtifact(ModuleOp module,
-                                        const CompileOptions &options,
-                                        StringRef path) {
-  // Checks the options and the path before the long work.
-  FailureOr<Sanitizer> sanitizer =
-      parseSanitizer(module.getLoc(), options.sanitize);
-  if (failed(sanitizer) || failed(checkArtifactPath(module.getLoc(), path)) ||
-      failed(runPhases(module, options, Phase::LLVM)))
-    return failure();
-  ArtifactOptions artifact;
-  artifact.targetCpu = options.targetCpu;
-  artifact.sanitizer = *sanitizer;
-  artifact.seed = options.training.seed;
-  if (auto plan = module->getAttrOfType<StringAttr>(kPlanAttrName))
-    artifact.planJson = plan.getValue();
-  return writeArtifact(module, path, artifact);
-}
-
 LogicalResult heddle::partition(ModuleOp module,
                                 const PartitionOptions &options) {
   if (failed(verifyInput(module)))

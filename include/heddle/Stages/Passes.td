@@ -36,6 +36,9 @@ def CutStagesPass : Pass<"heddle-cut-stages", "::mlir::ModuleOp"> {
     update adds them in the order of devices. The update becomes one function for
     each device, which updates the variables of the device. The sums that it needs
     of all devices (the loss, the number of labels, the norm) are one all-reduce.
+    Without a barrier between steps (`heddle.no_step_barrier`), updates do not wait
+    for each other: functions of the kind `report`, which run behind them, add up
+    the norm from device to device.
 
     Errors: a step without micro-batches (`heddle.micro_batches`); a stage that
     reads a value of a later one; an op that needs the variables of two stages; a

@@ -31,6 +31,13 @@ std::optional<PipelineSchedule> parseScheduleName(llvm::StringRef name);
 /// Returns the names of all schedules: "gpipe, 1f1b, ...".
 std::string listScheduleNames();
 
+/// Returns whether a program of this kind belongs to a device and runs once a
+/// step, after the passes of the stages.
+inline bool isOncePerStep(StageWork work) {
+  return work == StageWork::SendGradients || work == StageWork::Update ||
+         work == StageWork::Report;
+}
+
 /// Returns whether the schedule runs the two backward passes apart.
 bool splitsBackward(PipelineSchedule schedule);
 

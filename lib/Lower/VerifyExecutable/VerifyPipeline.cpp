@@ -54,8 +54,7 @@ private:
   /// Checks the stage or device of a program, its ranks, and that there is no
   /// other program of the kind. Remembers what it makes.
   LogicalResult verifyPlace(rt::ProgramOp program, StageProgramAttr part) {
-    bool isOfDevice = part.getWork() == StageWork::Update ||
-                      part.getWork() == StageWork::SendGradients;
+    bool isOfDevice = isOncePerStep(part.getWork());
     int64_t stage = part.getStage(),
             end = isOfDevice ? devices : schedule.getNumStages();
     if (stage < 0 || stage >= end)
@@ -100,7 +99,9 @@ private:
     case StageWork::SendGradients:
       return 2 * stages + 1;
     case StageWork::Update:
-      return 2 * stages + 2 + part.getStage(); // a device here
+      return 2 * stages + 2;
+    case StageWork::Report:
+      return 2 * stages + 3 + part.getStage(); // a device here
     }
     return 0;
   }

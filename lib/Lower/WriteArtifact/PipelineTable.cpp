@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ListBuilder.h"
 #include "dialects/Heddle/Streams.h"
-#include "heddle/Lower/Tables.h"
 #include "heddle/Stages/StageSchedule.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -24,10 +24,6 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-
-/// A value of one micro-batch that goes from a part to others: the name of its
-/// ports, and the micro-batch.
-using TableValue = std::pair<StringRef, int64_t>;
 
 /// The transfers of one kind from one device to another.
 struct Channel {
@@ -86,160 +82,16 @@ private:
   bool mayReceiveEarly = true;
 };
 
-/// Writes the entries of one device.
-class ListBuilder {
-public:
-  ListBuilder(EntryTable &table, int64_t device)
-      : table(table), device(device) {}
-
-  /// Adds an entry that reads and writes values. Slots follow at the end.
-  void add(TableEntry entry, ArrayRef<std::pair<unsigned, TableValue>> reads,
-           ArrayRef<std::pair<unsigned, TableValue>> writes,
-           llvm::function_ref<int64_t(TableValue)> getBytes);
-  std::vector<TableEntry> finish();
-
-private:
-  /// A value in memory: the entry that writes it and those that read it.
-  struct Life {
-    int64_t bytes = 0;
-    unsigned writer = 0;
-    std::vector<unsigned> readers;
-    unsigned slot = 0;
-    unsigned getEnd() const {
-      return readers.empty() ? writer : readers.back();
-    }
-  };
-  struct Use {
-    unsigned place; ///< the index of the argument or result
-    TableValue value;
-  };
-
-  void assignSlots();
-  void addWaits();
-
-  EntryTable &table;
-  int64_t device;
-  std::vector<TableEntry> entries;
-  std::vector<std::vector<Use>> reads, writes; ///< by entry
-  std::map<TableValue, Life> lives;
-};
-
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Slots and waits of one device
-//===----------------------------------------------------------------------===//
-
-void ListBuilder::add(TableEntry entry,
-                      ArrayRef<std::pair<unsigned, TableValue>> readsOf,
-                      ArrayRef<std::pair<unsigned, TableValue>> writesOf,
-                      llvm::function_ref<int64_t(TableValue)> getBytes) {
-  auto index = unsigned(entries.size());
-  std::vector<Use> &read = reads.emplace_back(),
-                   &written = writes.emplace_back();
-  for (auto [place, value] : readsOf) {
-    read.push_back({place, value});
-    lives.at(value).readers.push_back(index);
-  }
-  for (auto [place, value] : writesOf) {
-    written.push_back({place, value});
-    lives[value] = {getBytes(value), index, {}, 0};
-  }
-  entries.push_back(std::move(entry));
-}
-
-/// Gives each value a slot of its size. A slot whose value has been read for
-/// the last time is taken again, the one that has been free for longest first,
-/// so that little has to be waited for.
-void ListBuilder::assignSlots() {
-  struct Slot {
-    unsigned index, freeFrom;
-  };
-  std::map<int64_t, std::vector<Slot>> bySize;
-  for (unsigned entry = 0; entry < entries.size(); ++entry)
-    for (const Use &use : writes[entry]) {
-      Life &life = lives.at(use.value);
-      std::vector<Slot> &slots = bySize[life.bytes];
-      auto oldest = llvm::min_element(
-          slots, [](Slot a, Slot b) { return a.freeFrom < b.freeFrom; });
-      if (oldest == slots.end() || oldest->freeFrom > entry) {
-        slots.push_back({unsigned(table.slots.size()), 0});
-        table.slots.push_back({life.bytes, device});
-        oldest = std::prev(slots.end());
-      }
-      life.slot = oldest->index;
-      oldest->freeFrom = life.getEnd() + 1;
-    }
-  auto place = [&](TableEntry &entry, const Use &use, bool isResult) {
-    unsigned slot = lives.at(use.value).slot;
-    if (entry.kind != TableEntry::Kind::Call)
-      entry.slot = slot;
-    else
-      (isResult ? entry.results
-                : entry.arguments)[use.place] = {TablePlace::Kind::Slot, slot};
-  };
-  for (auto [i, entry] : llvm::enumerate(entries)) {
-    for (const Use &use : reads[i])
-      place(entry, use, false);
-    for (const Use &use : writes[i])
-      place(entry, use, true);
-  }
-}
-
-/// Lets each entry wait for the entries of other streams that its slots need: a
-/// reader for the writer, a writer for the readers of the value before.
-void ListBuilder::addWaits() {
-  struct State {
-    std::optional<unsigned> writer;
-    std::vector<unsigned> readers;
-  };
-  std::map<unsigned, State> states;                       // by slot
-  std::map<std::pair<int32_t, int32_t>, unsigned> waited; // last + 1
-  for (unsigned i = 0; i < entries.size(); ++i) {
-    TableEntry &entry = entries[i];
-    std::set<unsigned, std::greater<>> needed;
-    for (const Use &use : reads[i]) {
-      State &state = states[lives.at(use.value).slot];
-      needed.insert(*state.writer);
-      state.readers.push_back(i);
-    }
-    for (const Use &use : writes[i]) {
-      State &state = states[lives.at(use.value).slot];
-      if (state.writer)
-        needed.insert(*state.writer);
-      needed.insert(state.readers.begin(), state.readers.end());
-      state = {i, {}};
-    }
-    // A wait for an entry is one for all earlier entries of its stream.
-    for (unsigned other : needed) {
-      int32_t of = entries[other].stream;
-      unsigned &known = waited[{entry.stream, of}];
-      if (of == entry.stream || other < known)
-        continue;
-      entry.after.push_back(other);
-      known = other + 1;
-    }
-  }
-}
-
-std::vector<TableEntry> ListBuilder::finish() {
-  assignSlots();
-  addWaits();
-  return std::move(entries);
-}
 
 //===----------------------------------------------------------------------===//
 // Ports
 //===----------------------------------------------------------------------===//
 
-/// Returns whether a part belongs to a device rather than a stage.
-static bool isOfDevice(StageWork work) {
-  return work == StageWork::Update || work == StageWork::SendGradients;
-}
-
 int64_t PipelineTable::getDevice(const ProgramPorts &program) const {
   int64_t stage = program.part.getStage();
-  return isOfDevice(program.part.getWork()) ? stage : schedule.deviceOf[stage];
+  return isOncePerStep(program.part.getWork()) ? stage
+                                               : schedule.deviceOf[stage];
 }
 
 const ProgramPorts *PipelineTable::find(StageWork work, int64_t stage) const {
@@ -334,7 +186,8 @@ void PipelineTable::orderCalls() {
       for (const StageTask &task : list)
         add(task.work, task.stage, task.microBatch);
   }
-  for (StageWork work : {StageWork::SendGradients, StageWork::Update})
+  for (StageWork work :
+       {StageWork::SendGradients, StageWork::Update, StageWork::Report})
     for (int64_t device = 0; device < devices; ++device)
       add(work, device, 0);
 }
@@ -342,9 +195,9 @@ void PipelineTable::orderCalls() {
 Channel PipelineTable::getChannel(const ProgramPorts &source,
                                   int64_t to) const {
   StageWork work = source.part.getWork();
-  // What an update sends goes to the next device, as activations do.
+  // Sums over devices go to a later device, as activations do.
   return {getDevice(source), to,
-          work == StageWork::Update ||
+          work == StageWork::Update || work == StageWork::Report ||
               (work == StageWork::Forward &&
                source.part.getStage() + 1 < pipeline.getStages())};
 }

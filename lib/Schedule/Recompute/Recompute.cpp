@@ -303,8 +303,7 @@ LogicalResult Recompute::recomputeStages(PipelineAttr pipeline) {
   for (auto function : module.getOps<func::FuncOp>())
     if (auto part =
             function->getAttrOfType<StageProgramAttr>(kStageProgramAttrName);
-        part && part.getWork() != StageWork::SendGradients &&
-        part.getWork() != StageWork::Update)
+        part && !isOncePerStep(part.getWork()))
       stages[{part.getEntry(), part.getStage()}].push_back(function);
   for (auto &[key, programs] : stages) {
     auto getPart = [](func::FuncOp program) {

@@ -1,71 +1,11 @@
 //===- CutUpdate.cpp - The update of each device's variables --------------===//
 
-#include "FunctionCutter.h"
+#include "UpdateCutter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace heddle;
-
-namespace {
-
-/// Writes the update of one device. Values that need the variables of several
-/// devices are sums of scalars, of which each device adds its own terms. The
-/// ends of these sums (`roots`) are added up over the devices. Without a
-/// barrier at the step's end, each device passes its sum on to the next one,
-/// and only the last device, which begins a step last, has the total.
-class UpdateCutter {
-public:
-  UpdateCutter(func::FuncOp update, StringRef entry, const Pipeline &pipeline,
-               const VariableOwners &owners)
-      : update(update), entry(entry), pipeline(pipeline), owners(owners) {}
-
-  LogicalResult run();
-
-private:
-  LogicalResult findRoots();
-  LogicalResult writeDevice(int64_t device);
-  func::FuncOp writeGradients(int64_t device);
-  func::FuncOp addFunction(StageWork work, int64_t device, TypeRange arguments,
-                           ArrayRef<DictionaryAttr> attrs);
-  SmallVector<VariableOp> getSharedGradients(int64_t device);
-  DictionaryAttr getGradientAttrs(VariableOp gradient, int64_t device);
-  VariableOp getVariable(FlatSymbolRefAttr name) {
-    return tables.lookupNearestSymbolFrom<VariableOp>(update, name);
-  }
-  /// Returns the devices that have the value before the devices' sum.
-  const llvm::BitVector &getDevices(Value value) {
-    return devicesOf.find(value)->second;
-  }
-  llvm::BitVector getLastDevice() const {
-    llvm::BitVector last(pipeline.devices);
-    last.set(pipeline.devices - 1);
-    return last;
-  }
-  bool isOfDevice(Operation *op, int64_t device);
-  Value addTerms(OpBuilder &builder, Operation *op, IRMapping &values,
-                 int64_t device);
-  void sumRoots(OpBuilder &builder, IRMapping &values, int64_t device);
-  void passRoots(OpBuilder &builder, IRMapping &values, int64_t device,
-                 ArrayRef<Value> received);
-  DictionaryAttr getSumAttrs(size_t root, int64_t device);
-
-  func::FuncOp update;
-  StringRef entry;
-  const Pipeline &pipeline;
-  const VariableOwners &owners;
-  SymbolTableCollection tables;
-  llvm::DenseMap<Value, llvm::BitVector> devicesOf;
-  llvm::DenseSet<Operation *> sums; ///< of terms of several devices
-  llvm::SetVector<Value> roots;
-  /// Without a barrier: the sums of roots that the last device written passes
-  /// on, by root; null if it has no term.
-  SmallVector<Value> passed;
-  llvm::DenseSet<Operation *> beforeRoots;
-};
-
-} // namespace
 
 /// Returns whether an op passes on a sum of the devices' terms.
 static bool isLinear(Operation *op) {
@@ -78,7 +18,7 @@ static bool isScalar(Value value) {
 }
 
 LogicalResult UpdateCutter::findRoots() {
-  llvm::DenseSet<Value> mixed, afterRoots;
+  llvm::DenseSet<Value> mixed;
   llvm::BitVector all(pipeline.devices, true);
   for (Operation &op : update.getBody().front().without_terminator()) {
     llvm::BitVector devices = all, some(pipeline.devices);
@@ -211,9 +151,8 @@ func::FuncOp UpdateCutter::addFunction(StageWork work, int64_t device,
   return function;
 }
 
-/// Ends a function, and sets its results.
-static void addReturn(func::FuncOp function, ValueRange results,
-                      ArrayRef<DictionaryAttr> attrs) {
+void heddle::addReturn(func::FuncOp function, ValueRange results,
+                       ArrayRef<DictionaryAttr> attrs) {
   OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
   builder.create<func::ReturnOp>(function.getLoc(), results);
   function.setFunctionType(
@@ -278,84 +217,6 @@ Value UpdateCutter::addTerms(OpBuilder &builder, Operation *op,
   return builder.clone(*op, own)->getResult(0);
 }
 
-/// Adds up the roots over all devices, in one all-reduce: each becomes an
-/// element of a vector.
-void UpdateCutter::sumRoots(OpBuilder &builder, IRMapping &values,
-                            int64_t device) {
-  if (roots.empty() || pipeline.devices == 1)
-    return;
-  Location loc = update.getLoc();
-  auto count = int64_t(roots.size());
-  auto scalar = cast<RankedTensorType>(roots.front().getType());
-  auto vector = RankedTensorType::get({count}, scalar.getElementType());
-  auto mask = RankedTensorType::get({count}, builder.getI1Type());
-  auto zeros = [&](RankedTensorType type) -> Value {
-    return builder.create<arith::ConstantOp>(loc, builder.getZeroAttr(type));
-  };
-  auto isElement = [&](int64_t index) -> Value {
-    SmallVector<bool> bits(count, false);
-    bits[index] = true;
-    return builder.create<arith::ConstantOp>(
-        loc, DenseElementsAttr::get(mask, ArrayRef<bool>(bits)));
-  };
-  Value packed = zeros(vector);
-  for (auto [i, root] : llvm::enumerate(roots)) {
-    Value own = values.lookupOrNull(root);
-    if (!own)
-      continue;
-    Value repeated = builder.create<BroadcastOp>(
-        loc, vector, own, builder.getDenseI64ArrayAttr({}), StringAttr());
-    packed =
-        builder.create<arith::SelectOp>(loc, isElement(i), repeated, packed);
-  }
-  // Each device has its own terms, which is a partial sum.
-  Axes none;
-  ShardingAttr whole = makeSharding(pipeline.mesh, {none});
-  ShardingAttr partial = makeSharding(pipeline.mesh, {none}, {pipeline.axis});
-  Value total = builder.create<ReshardOp>(loc, vector, packed, partial, whole);
-  for (auto [i, root] : llvm::enumerate(roots)) {
-    Value one = builder.create<arith::SelectOp>(loc, isElement(i), total,
-                                                zeros(vector));
-    values.map(
-        root, builder
-                  .create<ReduceOp>(loc, scalar,
-                                    ReductionKindAttr::get(builder.getContext(),
-                                                           ReductionKind::Sum),
-                                    one, builder.getDenseI64ArrayAttr({0}),
-                                    StringAttr())
-                  .getResult());
-  }
-}
-
-/// Returns the attributes of the sum of a root over devices 0 to `device`.
-DictionaryAttr UpdateCutter::getSumAttrs(size_t root, int64_t device) {
-  Builder builder(update.getContext());
-  return builder.getDictionaryAttr(
-      {builder.getNamedAttr(
-           kNameAttrName,
-           builder.getStringAttr("of" + Twine(device) + ".sum" + Twine(root))),
-       builder.getNamedAttr(kShardingAttrName,
-                            makeSharding(pipeline.mesh, {}))});
-}
-
-/// Adds the device's terms to the sums that it received from the device before.
-void UpdateCutter::passRoots(OpBuilder &builder, IRMapping &values,
-                             int64_t device, ArrayRef<Value> received) {
-  passed.clear();
-  for (auto [root, before] : llvm::zip(roots, received)) {
-    Value sum = values.lookupOrNull(root);
-    if (sum && before)
-      sum = builder.create<arith::AddFOp>(update.getLoc(), before, sum);
-    else if (before)
-      sum = before;
-    passed.push_back(sum);
-    if (device == pipeline.devices - 1)
-      values.map(root, sum);
-    else
-      values.erase(root);
-  }
-}
-
 LogicalResult UpdateCutter::writeDevice(int64_t device) {
   SmallVector<VariableOp> shared = getSharedGradients(device);
   SmallVector<Type> types;
@@ -371,14 +232,6 @@ LogicalResult UpdateCutter::writeDevice(int64_t device) {
       attrs.push_back(getGradientAttrs(gradient, other));
     }
   }
-  SmallVector<unsigned> sumArguments; // of the roots that the device receives
-  if (!pipeline.hasBarrier)
-    for (auto [root, sum] : llvm::enumerate(passed))
-      if (sum) {
-        sumArguments.push_back(root);
-        types.push_back(sum.getType());
-        attrs.push_back(getSumAttrs(root, device - 1));
-      }
   func::FuncOp function = addFunction(StageWork::Update, device, types, attrs);
   OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
   IRMapping values;
@@ -433,16 +286,11 @@ LogicalResult UpdateCutter::writeDevice(int64_t device) {
   for (Operation &op : body.without_terminator())
     if (beforeRoots.contains(&op))
       write(op);
-  if (pipeline.hasBarrier) {
+  if (pipeline.hasBarrier)
     sumRoots(builder, values, device);
-  } else {
-    SmallVector<Value> received(roots.size());
-    for (auto [i, root] : llvm::enumerate(sumArguments))
-      received[root] = function.getArgument(arguments.size() + i);
-    passRoots(builder, values, device, received);
-  }
   for (Operation &op : body.without_terminator())
-    if (!beforeRoots.contains(&op))
+    if (!beforeRoots.contains(&op) &&
+        (pipeline.hasBarrier || !isAfterRoots(&op)))
       write(op);
   if (!isComplete)
     return failure();
@@ -450,17 +298,14 @@ LogicalResult UpdateCutter::writeDevice(int64_t device) {
   SmallVector<DictionaryAttr> resultAttrs;
   for (OpOperand &operand : body.getTerminator()->getOpOperands()) {
     Value own = values.lookupOrNull(operand.get());
-    if (!own)
+    if (!own || (!pipeline.hasBarrier && roots.contains(operand.get())))
       continue;
     results.push_back(own);
     resultAttrs.push_back(update.getResultAttrDict(operand.getOperandNumber()));
   }
-  if (!pipeline.hasBarrier && device + 1 < pipeline.devices)
-    for (auto [root, sum] : llvm::enumerate(passed))
-      if (sum) {
-        results.push_back(sum);
-        resultAttrs.push_back(getSumAttrs(root, device));
-      }
+  if (!pipeline.hasBarrier &&
+      failed(takeTerms(values, device, results, resultAttrs)))
+    return failure();
   addReturn(function, results, resultAttrs);
   return success();
 }
@@ -473,6 +318,8 @@ LogicalResult UpdateCutter::run() {
       writeGradients(device);
     if (failed(writeDevice(device)))
       return failure();
+    if (!pipeline.hasBarrier)
+      writeReport(device);
   }
   update.erase();
   return success();

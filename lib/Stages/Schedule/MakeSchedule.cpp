@@ -10,54 +10,6 @@
 
 using namespace heddle;
 
-static constexpr std::pair<PipelineSchedule, llvm::StringLiteral> kNames[] = {
-    {PipelineSchedule::GPipe, "gpipe"},
-    {PipelineSchedule::OneFOneB, "1f1b"},
-    {PipelineSchedule::Interleaved, "interleaved"},
-    {PipelineSchedule::ZBH1, "zb-h1"},
-    {PipelineSchedule::ZBH2, "zb-h2"},
-    {PipelineSchedule::ZBV, "zb-v"}};
-static_assert(std::size(kNames) == getMaxEnumValForPipelineSchedule() + 1);
-
-llvm::StringRef heddle::getScheduleName(PipelineSchedule schedule) {
-  return kNames[static_cast<unsigned>(schedule)].second;
-}
-
-std::optional<PipelineSchedule>
-heddle::parseScheduleName(llvm::StringRef name) {
-  for (auto [schedule, known] : kNames)
-    if (known == name)
-      return schedule;
-  return std::nullopt;
-}
-
-std::string heddle::listScheduleNames() {
-  std::string names;
-  for (auto [schedule, name] : kNames)
-    names += (names.empty() ? "" : ", ") + name.str();
-  return names;
-}
-
-bool heddle::splitsBackward(PipelineSchedule schedule) {
-  return schedule >= PipelineSchedule::ZBH1;
-}
-
-int64_t heddle::getNumChunks(PipelineSchedule schedule, int64_t stated) {
-  return stated > 0 ? stated : hasChunks(schedule) ? 2 : 1;
-}
-
-bool heddle::hasChunks(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::Interleaved ||
-         schedule == PipelineSchedule::ZBV;
-}
-
-int64_t heddle::getDeviceOfStage(PipelineSchedule schedule, int64_t devices,
-                                 int64_t stage) {
-  int64_t place = stage % devices;
-  bool isBack = schedule == PipelineSchedule::ZBV && stage / devices % 2 == 1;
-  return isBack ? devices - 1 - place : place;
-}
-
 //===----------------------------------------------------------------------===//
 // Lists by a greedy rule
 //===----------------------------------------------------------------------===//
@@ -73,18 +25,23 @@ struct Rule {
   /// The number of backward passes from which a pass for weights goes first.
   /// Otherwise these passes only fill gaps.
   int64_t mostPending = 1;
+  /// For devices with two stages each. A micro-batch begins only if the device
+  /// will have room for its forward passes through both stages. Once a device
+  /// has run a backward pass, a forward pass goes first, that of the earlier
+  /// stage before the other. So late micro-batches reach the last stage early.
+  bool reservesRoom = false;
 };
 
 /// Plays a pipeline forward in time. A free device takes, in this order: a pass
 /// for weights if too many are pending; a backward pass, of the lowest
 /// micro-batch; a forward pass, of the last stage that has one, unless too many
-/// are in flight; a pass for weights.
+/// are in flight; a pass for weights. A rule that reserves room changes this.
 class Greedy {
 public:
   Greedy(const StageSchedule &empty, const Rule &rule)
       : schedule(empty), rule(rule), numStages(empty.getNumStages()),
         forward(numStages), backward(numStages), inFlight(empty.devices.size()),
-        pending(empty.devices.size()) {}
+        hasRunBackward(empty.devices.size()), pending(empty.devices.size()) {}
 
   /// Returns the schedule. It lacks tasks if the rule comes to a halt.
   StageSchedule run();
@@ -96,6 +53,7 @@ private:
   void addWeights(int64_t device);
   void add(StageWork work, int64_t stage, int64_t number, int64_t device,
            double time);
+  bool hasRoom(int64_t stage, int64_t device) const;
   static bool isDone(const std::vector<double> &ends, int64_t number,
                      double now) {
     return number < int64_t(ends.size()) && ends[number] <= now;
@@ -107,6 +65,7 @@ private:
   double now = 0;
   std::vector<std::vector<double>> forward, backward; ///< ends, by stage
   std::vector<int64_t> inFlight;
+  std::vector<bool> hasRunBackward; ///< by device
   std::vector<std::deque<std::pair<int64_t, int64_t>>> pending;
   std::vector<double> freeAt;
 };
@@ -137,6 +96,7 @@ void Greedy::addBackward(int64_t stage, int64_t device) {
       times.backward + (schedule.splitsBackward ? 0 : times.weights));
   backward[stage].push_back(freeAt[device]);
   --inFlight[device];
+  hasRunBackward[device] = true;
   if (schedule.splitsBackward)
     pending[device].push_back({stage, number});
 }
@@ -148,6 +108,21 @@ void Greedy::addWeights(int64_t device) {
       schedule.times[stage].weights);
 }
 
+/// Returns whether the device may run one more forward pass of its stage.
+bool Greedy::hasRoom(int64_t stage, int64_t device) const {
+  int64_t most = rule.mostInFlight[device];
+  bool isFirst = stage < int64_t(schedule.devices.size());
+  if (!rule.reservesRoom || !isFirst)
+    return inFlight[device] < most &&
+           (!isFirst || inFlight[device] < rule.mostAtFirst);
+  int64_t reserved = inFlight[device];
+  for (int64_t other = stage + 1; other < numStages; ++other)
+    if (schedule.deviceOf[other] == device)
+      reserved +=
+          int64_t(forward[stage].size()) - int64_t(forward[other].size()) + 1;
+  return reserved < most;
+}
+
 bool Greedy::choose(int64_t device) {
   if (int64_t(pending[device].size()) >= rule.mostPending) {
     addWeights(device);
@@ -155,6 +130,7 @@ bool Greedy::choose(int64_t device) {
   }
   std::optional<std::pair<int64_t, int64_t>> back; // micro-batch, stage
   std::optional<int64_t> ahead;
+  bool isForwardFirst = rule.reservesRoom && hasRunBackward[device];
   for (int64_t stage = numStages - 1; stage >= 0; --stage) {
     if (schedule.deviceOf[stage] != device)
       continue;
@@ -164,16 +140,17 @@ bool Greedy::choose(int64_t device) {
         (!back || number < back->first))
       back = {number, stage};
     number = int64_t(forward[stage].size());
-    if (!ahead && number < schedule.microBatches &&
-        (stage == 0 || isDone(forward[stage - 1], number, now)))
+    if ((!ahead || isForwardFirst) && number < schedule.microBatches &&
+        (stage == 0 || isDone(forward[stage - 1], number, now)) &&
+        (!rule.reservesRoom || hasRoom(stage, device)))
       ahead = stage;
   }
-  if (back)
-    addBackward(back->second, device);
-  else if (ahead && inFlight[device] < rule.mostInFlight[device] &&
-           (*ahead >= int64_t(schedule.devices.size()) ||
-            inFlight[device] < rule.mostAtFirst))
+  if (ahead && !rule.reservesRoom && !hasRoom(*ahead, device))
+    ahead.reset();
+  if (ahead && (isForwardFirst || !back))
     addForward(*ahead, device);
+  else if (back)
+    addBackward(back->second, device);
   else if (!pending[device].empty())
     addWeights(device);
   else
@@ -319,7 +296,15 @@ namespace {
 /// Keeps the best of several schedules.
 class Choice {
 public:
-  explicit Choice(int64_t mostInFlight) : mostInFlight(mostInFlight) {}
+  Choice(int64_t mostInFlight, const StageSchedule &empty)
+      : mostInFlight(mostInFlight), bounds(getBounds(empty)) {}
+
+  /// Returns whether no schedule can be better than the best one so far.
+  bool isDone() const {
+    constexpr double kSame = 1 + 1e-9;
+    return best && std::get<0>(bestKey) <= std::get<0>(bounds) * kSame &&
+           std::get<1>(bestKey) <= std::get<1>(bounds) * kSame;
+  }
 
   /// Takes a schedule if it is legal and shorter than the ones before; the
   /// shorter span decides between equal ones.
@@ -328,7 +313,7 @@ public:
       reason = llvm::toString(std::move(problem));
       return;
     }
-    auto key = std::tuple(schedule.getMakespan(), schedule.getSpan());
+    Key key(schedule.getMakespan(), schedule.getSpan());
     if (!best || key < bestKey) {
       best = std::move(schedule);
       bestKey = key;
@@ -343,9 +328,32 @@ public:
   }
 
 private:
+  using Key = std::tuple<double, double>; ///< makespan and span
+
+  /// Returns lower bounds: a device cannot begin before its first stage has its
+  /// input, and then does all the work of its stages.
+  static Key getBounds(const StageSchedule &empty) {
+    std::vector<double> begins(empty.devices.size(),
+                               std::numeric_limits<double>::infinity());
+    std::vector<double> work(empty.devices.size());
+    double ahead = 0;
+    for (auto [times, device] : llvm::zip(empty.times, empty.deviceOf)) {
+      begins[device] = std::min(begins[device], ahead);
+      ahead += times.forward;
+      work[device] += double(empty.microBatches) *
+                      (times.forward + times.backward + times.weights);
+    }
+    Key bounds(0, 0);
+    for (auto [begin, own] : llvm::zip(begins, work))
+      bounds = {std::max(std::get<0>(bounds), begin + own),
+                std::max(std::get<1>(bounds), own)};
+    return bounds;
+  }
+
   int64_t mostInFlight;
+  Key bounds;
   std::optional<StageSchedule> best;
-  std::tuple<double, double> bestKey;
+  Key bestKey;
   std::string reason;
 };
 } // namespace
@@ -369,6 +377,10 @@ static void consider(const ScheduleProblem &problem, const StageSchedule &empty,
     schedule.times = times;
     choice.consider(std::move(schedule));
   };
+  auto tryGreedy = [&](const Rule &rule) {
+    if (!choice.isDone())
+      add(Greedy(empty, rule).run());
+  };
   Rule rule;
   for (int64_t device = 0; device < problem.devices; ++device)
     rule.mostInFlight.push_back(getMostInFlight(problem, device));
@@ -389,8 +401,16 @@ static void consider(const ScheduleProblem &problem, const StageSchedule &empty,
     int64_t most = problem.schedule == PipelineSchedule::ZBH1
                        ? problem.devices
                        : 2 * problem.devices;
+    if (problem.schedule == PipelineSchedule::ZBV) {
+      rule.reservesRoom = true;
+      for (int64_t more = 0; more < most; ++more) {
+        rule.mostPending = 1 + (problem.devices + more - 1) % most;
+        tryGreedy(rule);
+      }
+      rule.reservesRoom = false;
+    }
     for (rule.mostPending = 1; rule.mostPending <= most; ++rule.mostPending)
-      add(Greedy(empty, rule).run());
+      tryGreedy(rule);
     if (problem.schedule != PipelineSchedule::ZBV)
       break;
     // If passes take unequal times, the devices may fill up with micro-batches
@@ -400,7 +420,7 @@ static void consider(const ScheduleProblem &problem, const StageSchedule &empty,
       for (int64_t pending : {problem.devices, 2 * problem.devices}) {
         rule.mostAtFirst = std::max<int64_t>(first, 1);
         rule.mostPending = pending;
-        add(Greedy(empty, rule).run());
+        tryGreedy(rule);
       }
     break;
   }
@@ -422,7 +442,7 @@ heddle::makeSchedule(const ScheduleProblem &problem) {
         getDeviceOfStage(problem.schedule, problem.devices, stage));
   empty.devices.resize(problem.devices);
 
-  Choice choice(problem.mostInFlight);
+  Choice choice(problem.mostInFlight, empty);
   std::vector<StageTimes> times = empty.times;
   consider(problem, empty, times, choice);
   // The order for equal times is good for unequal ones, too.

@@ -2,9 +2,8 @@
 
 #include "heddle/Stages/StageSchedule.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include <algorithm>
-#include <map>
-#include <tuple>
 
 using namespace heddle;
 
@@ -80,8 +79,12 @@ public:
   llvm::Error run();
 
 private:
-  /// A task without its times.
-  using Key = std::tuple<StageWork, int64_t, int64_t>;
+  /// Returns the number of a task among all that the schedule may have.
+  size_t getIndex(const StageTask &task) const {
+    return (size_t(task.work) * schedule.getNumStages() + task.stage) *
+               schedule.microBatches +
+           task.microBatch;
+  }
 
   llvm::Error error(size_t device, size_t entry, const llvm::Twine &what) {
     return llvm::createStringError("device " + llvm::Twine(device) +
@@ -93,43 +96,44 @@ private:
   llvm::Error checkCount();
   llvm::Error setTimes();
   /// Returns the tasks that must have ended before one begins.
-  std::vector<Key> getInputs(const StageTask &task) const;
+  llvm::SmallVector<StageTask, 2> getInputs(const StageTask &task) const;
 
   StageSchedule &schedule;
   int64_t mostInFlight;
-  std::map<Key, std::pair<size_t, size_t>> places; ///< device and entry
+  /// By task: the device and the entry.
+  std::vector<std::optional<std::pair<size_t, size_t>>> places;
 };
 } // namespace
 
 llvm::Error Verifier::checkTask(size_t device, size_t entry) {
   const StageTask &task = schedule.devices[device][entry];
-  std::string name = task.getName();
   if (task.stage < 0 || task.stage >= schedule.getNumStages())
     return error(device, entry,
-                 name + ": expected a stage below " +
+                 task.getName() + ": expected a stage below " +
                      llvm::Twine(schedule.getNumStages()) + ", got " +
                      llvm::Twine(task.stage));
   if (task.microBatch < 0 || task.microBatch >= schedule.microBatches)
     return error(device, entry,
-                 name + ": expected a micro-batch below " +
+                 task.getName() + ": expected a micro-batch below " +
                      llvm::Twine(schedule.microBatches) + ", got " +
                      llvm::Twine(task.microBatch));
   if (schedule.deviceOf[task.stage] != int64_t(device))
     return error(device, entry,
-                 name + ": expected stage " + llvm::Twine(task.stage) +
-                     " on device " +
+                 task.getName() + ": expected stage " +
+                     llvm::Twine(task.stage) + " on device " +
                      llvm::Twine(schedule.deviceOf[task.stage]) +
                      ", which has its variables");
   if (task.work == StageWork::BackwardWeights && !schedule.splitsBackward)
     return error(device, entry,
-                 name + ": expected no pass for weights alone, because "
-                        "backward passes are whole here");
-  auto [place, isNew] = places.try_emplace(
-      Key{task.work, task.stage, task.microBatch}, device, entry);
-  if (!isNew)
+                 task.getName() +
+                     ": expected no pass for weights alone, because "
+                     "backward passes are whole here");
+  auto &place = places[getIndex(task)];
+  if (place)
     return error(device, entry,
-                 name + " is there already, as entry " +
-                     llvm::Twine(place->second.second));
+                 task.getName() + " is there already, as entry " +
+                     llvm::Twine(place->second));
+  place = {device, entry};
   return llvm::Error::success();
 }
 
@@ -169,16 +173,16 @@ llvm::Error Verifier::checkCount() {
                              StageWork::BackwardWeights}) {
         if (work == StageWork::BackwardWeights && !schedule.splitsBackward)
           continue;
-        if (!places.count({work, stage, number}))
+        if (StageTask task{work, stage, number}; !places[getIndex(task)])
           return llvm::createStringError(
               "device " + llvm::Twine(schedule.deviceOf[stage]) +
-              ": expected " + StageTask{work, stage, number, 0, 0}.getName() +
-              ", got no such entry");
+              ": expected " + task.getName() + ", got no such entry");
       }
   return llvm::Error::success();
 }
 
-std::vector<Verifier::Key> Verifier::getInputs(const StageTask &task) const {
+llvm::SmallVector<StageTask, 2>
+Verifier::getInputs(const StageTask &task) const {
   if (task.work == StageWork::BackwardWeights)
     return {{StageWork::Backward, task.stage, task.microBatch}};
   if (task.work == StageWork::Forward) {
@@ -186,7 +190,8 @@ std::vector<Verifier::Key> Verifier::getInputs(const StageTask &task) const {
       return {};
     return {{StageWork::Forward, task.stage - 1, task.microBatch}};
   }
-  std::vector<Key> inputs = {{StageWork::Forward, task.stage, task.microBatch}};
+  llvm::SmallVector<StageTask, 2> inputs = {
+      {StageWork::Forward, task.stage, task.microBatch}};
   if (task.stage + 1 < schedule.getNumStages())
     inputs.push_back({StageWork::Backward, task.stage + 1, task.microBatch});
   return inputs;
@@ -194,7 +199,7 @@ std::vector<Verifier::Key> Verifier::getInputs(const StageTask &task) const {
 
 /// Runs all devices in the abstract.
 llvm::Error Verifier::setTimes() {
-  std::map<Key, double> ends;
+  std::vector<std::optional<double>> ends(places.size());
   std::vector<size_t> next(schedule.devices.size());
   std::vector<double> freeAt(schedule.devices.size());
   auto timeOf = [&](const StageTask &task) {
@@ -212,17 +217,17 @@ llvm::Error Verifier::setTimes() {
         StageTask &task = schedule.devices[device][next[device]];
         double begin = freeAt[device];
         bool isReady = true;
-        for (const Key &input : getInputs(task)) {
-          auto end = ends.find(input);
-          isReady &= end != ends.end();
+        for (const StageTask &input : getInputs(task)) {
+          const std::optional<double> &end = ends[getIndex(input)];
+          isReady &= end.has_value();
           if (isReady)
-            begin = std::max(begin, end->second);
+            begin = std::max(begin, *end);
         }
         if (!isReady)
           break;
         task.begin = begin;
         task.end = freeAt[device] = begin + timeOf(task);
-        ends[{task.work, task.stage, task.microBatch}] = task.end;
+        ends[getIndex(task)] = task.end;
         ++next[device];
         moved = true;
       }
@@ -231,13 +236,11 @@ llvm::Error Verifier::setTimes() {
     if (next[device] == schedule.devices[device].size())
       continue;
     const StageTask &task = schedule.devices[device][next[device]];
-    for (const Key &input : getInputs(task))
-      if (!ends.count(input)) {
-        auto [work, stage, number] = input;
-        auto [other, entry] = places.at(input);
+    for (const StageTask &input : getInputs(task))
+      if (!ends[getIndex(input)]) {
+        auto [other, entry] = *places[getIndex(input)];
         return error(device, next[device],
-                     task.getName() + " waits for ever for " +
-                         StageTask{work, stage, number, 0, 0}.getName() +
+                     task.getName() + " waits for ever for " + input.getName() +
                          ", entry " + llvm::Twine(entry) + " of device " +
                          llvm::Twine(other));
       }
@@ -246,6 +249,19 @@ llvm::Error Verifier::setTimes() {
 }
 
 llvm::Error Verifier::run() {
+  size_t entries = 0;
+  for (const auto &list : schedule.devices)
+    entries += list.size();
+  // A table of one's own may name any number of micro-batches. Memory is for as
+  // many as have entries.
+  auto stages = size_t(schedule.getNumStages());
+  if (stages > 0 && size_t(schedule.microBatches) > entries / stages)
+    return llvm::createStringError(
+        "expected a forward pass of each of " +
+        llvm::Twine(schedule.getNumStages()) + " stages for each of " +
+        llvm::Twine(schedule.microBatches) + " micro-batches, got " +
+        llvm::Twine(entries) + " entries in all");
+  places.resize(3 * stages * schedule.microBatches);
   for (size_t device = 0; device < schedule.devices.size(); ++device)
     for (size_t entry = 0; entry < schedule.devices[device].size(); ++entry)
       if (llvm::Error problem = checkTask(device, entry))
