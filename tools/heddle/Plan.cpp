@@ -33,22 +33,25 @@ static double inMiB(int64_t bytes) { return double(bytes) / double(1 << 20); }
 
 /// Returns two numbers of bytes as texts that differ if they do: "10.5 MiB".
 static std::pair<std::string, std::string> showBytes(int64_t a, int64_t b) {
-  auto show = [](int64_t bytes) {
-    return llvm::formatv("{0:f1} MiB", inMiB(bytes)).str();
+  bool isSmall = std::max(a, b) < 1 << 20;
+  auto show = [&](int64_t bytes) {
+    return isSmall ? llvm::formatv("{0:f1} KiB", double(bytes) / 1024).str()
+                   : llvm::formatv("{0:f1} MiB", inMiB(bytes)).str();
   };
   if (a == b || show(a) != show(b))
     return {show(a), show(b)};
   return {std::to_string(a) + " bytes", std::to_string(b) + " bytes"};
 }
 
+static void printBytes(const char *name, int64_t bytes) {
+  if (bytes > 0)
+    llvm::outs() << llvm::format("  %-21s %12.1f MiB\n", name, inMiB(bytes));
+}
+
 static void printMemory(const DeviceMemoryPlan &memory) {
-  auto print = [](const char *name, int64_t bytes) {
-    if (bytes > 0)
-      llvm::outs() << llvm::format("  %-21s %12.1f MiB\n", name, inMiB(bytes));
-  };
   for (const MemoryPart &part : getMemoryParts(memory))
-    print(part.name.data(), part.bytes);
-  print("in all", memory.total());
+    printBytes(part.name.data(), part.bytes);
+  printBytes("in all", memory.total());
 }
 
 /// Prints how many blocks of each kind have which strategy.
@@ -83,8 +86,19 @@ static void printReport(const PlanReport &report, const PlanRequest &request,
                  << llvm::format("memory of each device (%.1f MiB may be "
                                  "used)\n",
                                  inMiB(request.memory + figures.extraMemory));
-    printMemory(figures.memory);
+    if (report.blocks.empty())
+      printMemory(figures.memory);
+    else
+      printBytes("by the profile", figures.memory.total());
     printBlocks(report.blocks);
+    if (const auto &exposure = figures.exposure)
+      llvm::outs() << llvm::format(
+          "operators were decided %lld times; of few layers, the prices of the "
+          "best expect %.6g s of waiting for communication, its simulation has "
+          "%.6g s (%+.1f %% of the step)%s\n",
+          static_cast<long long>(exposure->rounds), exposure->predicted,
+          exposure->simulated, 100 * exposure->getError(),
+          exposure->isFixed ? "" : "; the plan had not settled");
     for (const std::string &kinds : figures.mixed)
       llvm::outs() << "devices that do the same are of several kinds (" << kinds
                    << "): they take the time of the weakest\n";
@@ -133,6 +147,14 @@ static void writeFigures(json::OStream &out, const PlanFigures &figures) {
         out.value(kinds);
     });
   out.attributeObject("memory", [&] { writeMemoryParts(out, figures.memory); });
+  if (const auto &exposure = figures.exposure)
+    out.attributeObject("exposure", [&] {
+      out.attribute("predicted", exposure->predicted);
+      out.attribute("simulated", exposure->simulated);
+      out.attribute("error", exposure->getError());
+      out.attribute("rounds", exposure->rounds);
+      out.attribute("settled", exposure->isFixed);
+    });
 }
 
 static void writeReport(const PlanReport &report, const PlanRequest &request,

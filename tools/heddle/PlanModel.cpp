@@ -258,7 +258,7 @@ public:
     if (!last.error.empty())
       llvm::errs() << "cannot be compiled (" << last.error << ")";
     else
-      llvm::errs() << llvm::format("%.4g s, %.0f MiB%s", last.figures.seconds,
+      llvm::errs() << llvm::format("%.4g s, %.4g MiB%s", last.figures.seconds,
                                    double(last.figures.memory.total()) /
                                        double(1 << 20),
                                    last.fits ? "" : " (too much)");
@@ -364,8 +364,14 @@ static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
       return false;
     }
     request.blocks = std::move(*blocks);
+    int64_t measured = request.blocks->mesh.getNumDevices();
+    if (flags.devices == 0 && measured < request.devices)
+      llvm::errs() << "heddle: warning: the blocks of '" << planner.profile
+                   << "' were measured on " << measured << " of the "
+                   << request.devices << " devices of '" << cluster->name
+                   << "': the others are not used\n";
     if (flags.devices == 0)
-      request.devices = request.blocks->mesh.getNumDevices();
+      request.devices = measured;
   }
   if (statesMicroBatches(flags)) {
     int64_t stated = flags.options.training.microBatches;

@@ -45,6 +45,12 @@ public:
     auto known = factors.find({kind, level});
     return known == factors.end() ? 1.0 : known->second;
   }
+  /// Moves all factors half of the way to what was measured. Communication that
+  /// one plan hides is not free: a plan with more of it hides less.
+  void approach(const Exposure &measured) {
+    for (const auto &[key, factor] : measured.factors)
+      factors[key] = (get(key.first, key.second) + factor) / 2;
+  }
   /// `factor` is clamped to [0, 1].
   void set(ReshardingStep::Kind kind, int level, double factor) {
     factors[{kind, level}] = std::min(1.0, std::max(0.0, factor));

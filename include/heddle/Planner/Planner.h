@@ -128,6 +128,22 @@ struct Candidate {
   std::string getName() const;
 };
 
+/// How the communication of a candidate was priced whose operators were decided
+/// one by one: each kind of collective by the part of it for which a simulation
+/// waits. The seconds are of a program of few layers.
+struct ExposurePrediction {
+  double predicted = 0; ///< seconds of waiting, by the prices
+  double simulated = 0; ///< by the simulation of the decided plan
+  double step = 0;      ///< simulated
+  int64_t rounds = 0;   ///< of deciding and simulating
+  /// Whether the last round decided as the one before.
+  bool isFixed = false;
+  /// Returns the error of the prices as a part of the step.
+  double getError() const {
+    return step > 0 ? (predicted - simulated) / step : 0;
+  }
+};
+
 /// What a program with a plan needs.
 struct PlanFigures {
   double seconds = 0; ///< of a step
@@ -141,6 +157,8 @@ struct PlanFigures {
   int64_t getNeededMemory() const { return memory.total() - extraMemory; }
   /// The kinds of device among ranks that do the same; the weakest decides.
   std::vector<std::string> mixed = {};
+  /// Set if the operators were decided one by one.
+  std::optional<ExposurePrediction> exposure = {};
 };
 
 //===----------------------------------------------------------------------===//

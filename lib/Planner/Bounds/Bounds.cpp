@@ -17,6 +17,9 @@ constexpr double kFusedPart = 0.35;
 /// that stay, by mode of recomputation. Estimates.
 constexpr double kRepeated = 0.8;
 constexpr double kKeptByCommunication = 0.35, kKeptByLayer = 0.15;
+/// The most steps of a ring that are certainly fewer than nine tenths of a
+/// layer's ops.
+constexpr int64_t kShortRing = 8;
 
 /// The axes of a candidate's mesh: pp, those of dp, cp, and those of tp.
 struct MeshAxes {
@@ -109,8 +112,12 @@ const BoundModel::StepCounts &BoundModel::getCounts(int64_t microBatches) {
     StepCounts &step = known->second;
     step.all = model.at(rows, layers);
     step.layer = model.ofLayer(rows);
-    step.computing = step.all.computing - model.at(0, layers).computing;
-    step.computingOfLayer = step.layer.computing - model.ofLayer(0).computing;
+    step.fixed = model.at(0, layers).computing;
+    step.fixedOfLayer = model.ofLayer(0).computing;
+    step.computing = step.all.computing - step.fixed;
+    step.computingOfLayer = step.layer.computing - step.fixedOfLayer;
+    step.fixed = std::max(step.fixed, 0.0);
+    step.fixedOfLayer = std::max(step.fixedOfLayer, 0.0);
   }
   return known->second;
 }
@@ -251,14 +258,17 @@ BoundModel::estimateCollectives(const Candidate &candidate,
 
 /// Returns the seconds of a layer's products that the candidate computes again
 /// at least, if one device computes them. The optimal choice need not repeat
-/// anything if the memory suffices. Neither does a program with a ring: where
-/// its steps are more ops than the rest of a layer, they are taken for layers.
+/// anything if the memory suffices. Neither does a program with a long ring:
+/// where its steps are nine tenths of a layer's ops, they are taken for layers.
 double BoundModel::getRepeated(const Candidate &candidate,
                                const ProgramCounts &layer) const {
-  if (candidate.mesh.context > 1)
+  if (candidate.mesh.context > kShortRing)
     return 0;
   if (candidate.recompute == RecomputeMode::Layer)
     return layer.repeatedProducts;
+  // What a ring has received stays, so that less need be repeated.
+  if (candidate.mesh.context > 1)
+    return 0;
   // The counts know which products the standard plan exchanges, whose results
   // stay. With other splits, the results of others may stay.
   if (candidate.recompute == RecomputeMode::Communication &&
@@ -283,6 +293,16 @@ double BoundModel::getLeastLayers(const Candidate &candidate) const {
   return request.cluster.groups.empty()
              ? std::floor(layers / double(candidate.mesh.pipeline))
              : 1;
+}
+
+/// Returns whether each data parallel device does all work on weights and
+/// gradients that does not grow with the rows, in each micro-batch. If
+/// gradients are stored in parts, so are their sums. A step of one micro-batch
+/// sums none up.
+bool BoundModel::repeatsFixed(const Candidate &candidate) const {
+  return candidate.microBatches > 1 && candidate.zeroLevel <= 1 &&
+         !candidate.decidesOperators && !statesSplits() &&
+         (!request.stated || request.stated->storage.empty());
 }
 
 llvm::Expected<CandidateBounds>
@@ -353,24 +373,29 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
                         micro, double(request.program.layers.value_or(1))};
   if (splitsBackward(candidate.mesh.schedule) && one.products > 0)
     pipeline.waiting = one.forwardProducts / one.products;
-  auto getSeconds = [&](const ProgramCounts &counts, double computing) {
-    return std::max(counts.products, computing) / devices +
-           counts.numProducts * device.launch;
+  // Of a micro-batch, on the devices of one stage.
+  bool isRepeated = repeatsFixed(candidate);
+  auto getSeconds = [&](const ProgramCounts &counts, double computing,
+                        double fixed) {
+    double launched =
+        std::max(counts.products, computing) / devices +
+        counts.numProducts * double(candidate.subBatches) * device.launch;
+    return isRepeated ? std::max(launched, computing / devices + fixed / tensor)
+                      : launched;
   };
-  pipeline.all = getSeconds(step.all, step.computing);
-  pipeline.layer = getSeconds(step.layer, step.computingOfLayer);
+  pipeline.all = getSeconds(step.all, step.computing, step.fixed);
+  pipeline.layer =
+      getSeconds(step.layer, step.computingOfLayer, step.fixedOfLayer);
+  // The last layer of a program need not be computed again. The layers of a
+  // stage may begin and end within one.
+  double again = std::max(0.0, pipeline.layers - (isPipeline ? 2 : 1) *
+                                                     candidate.getNumStages());
+  pipeline.all += getRepeated(candidate, step.layer) * again / devices;
   if (passes) {
     pipeline.all = std::max(pipeline.all, passes->all);
     pipeline.layer = std::max(pipeline.layer, passes->layer);
   }
-  double leastPasses =
-      isPipeline
-          ? pipeline.getBound()
-          : micro * std::max(one.products, step.computing) / devices + launches;
-  // The last layer of a program need not be computed again.
-  if (!isPipeline)
-    leastPasses += micro * getRepeated(candidate, step.layer) *
-                   (double(request.program.layers.value_or(1)) - 1) / devices;
+  double leastPasses = isPipeline ? pipeline.getBound() : micro * pipeline.all;
   double bubble =
       isPipeline && pipeline.all > 0
           ? pipeline.getEstimate() / (micro * pipeline.all / stages) - 1
@@ -393,7 +418,8 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   // What of them is exposed, in the passes and behind them.
   double exposed = tensorSeconds + contextSeconds, exposedAtEnd = dataSeconds;
   if (hides) {
-    double hidden = candidate.subBatches > 1 ? 0.8 : 0.25;
+    // Micro-batches of a pipeline are small, so parts of them add little.
+    double hidden = candidate.subBatches > 1 && !isPipeline ? 0.8 : 0.25;
     double compute = computing + update;
     exposed = std::max(tensorSeconds * (1 - hidden),
                        tensorSeconds - compute * hidden) +

@@ -48,6 +48,9 @@ private:
     /// Computation that grows with the rows: the part that is split in any
     /// case. A lower bound, because the time of an op is convex in its rows.
     double computing = 0, computingOfLayer = 0;
+    /// Computation of a micro-batch that does not grow with the rows, such as
+    /// casts of weights and sums of gradients.
+    double fixed = 0, fixedOfLayer = 0;
   };
   const StepCounts &getCounts(int64_t microBatches);
   double getTraffic(const Candidate &candidate, const MeshTopology &topology,
@@ -55,6 +58,7 @@ private:
   double getRepeated(const Candidate &candidate,
                      const ProgramCounts &layer) const;
   double getLeastLayers(const Candidate &candidate) const;
+  bool repeatsFixed(const Candidate &candidate) const;
   /// Returns whether the user states axes of operators.
   bool statesSplits() const;
   /// Of a step: sums of tensor parallelism, exchanges of keys and values, and

@@ -277,8 +277,12 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
     numbers = {*pins.subBatches};
   for (int64_t parts : numbers) {
     if (!pins.subBatches && parts > 1 &&
-        (!isOrdered || rowsOfDevice % parts != 0 ||
-         candidate.mesh.pipeline > 1))
+        (!isOrdered || rowsOfDevice % parts != 0))
+      continue;
+    // More micro-batches part the rows, too. What they lack is work beside the
+    // communication inside of a micro-batch, for which two parts are enough.
+    if (!pins.subBatches && parts > 1 && candidate.mesh.pipeline > 1 &&
+        (parts > 2 || candidate.mesh.tensor.front() == 1))
       continue;
     candidate.subBatches = parts;
     for (RecomputeMode mode :
@@ -286,10 +290,6 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
           RecomputeMode::Layer, RecomputeMode::Optimal}) {
       if (!allows(pins.recompute, mode) ||
           (mode != RecomputeMode::None && !limits.hasBackward))
-        continue;
-      // Stages before the last keep what crosses to their backward pass.
-      if (mode != RecomputeMode::None && !pins.recompute &&
-          candidate.mesh.pipeline > 1)
         continue;
       // Its limit of memory is chosen from outside.
       if (mode == RecomputeMode::Optimal && !pins.recompute)

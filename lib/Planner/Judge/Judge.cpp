@@ -3,61 +3,21 @@
 #include "Judge.h"
 #include "../Bounds/ProgramCounts.h"
 #include "../Complete/CompletePlan.h"
+#include "JudgeTools.h"
 #include "LayerStages.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Cost/CollectiveCost.h"
 #include "heddle/PlanVerifier/PlanVerifier.h"
-#include "heddle/Planner/Operators.h"
 #include "heddle/Simulate/Simulate.h"
-#include "mlir/IR/Diagnostics.h"
 #include <set>
 
 using namespace mlir;
 using namespace heddle;
 
-/// The work of the solver on one program, in table entries.
-static constexpr uint64_t kSolverWork = 5'000'000;
-
-/// The numbers of layers of the programs that stand for a deeper one. Two are
-/// the fewest that repeat; as many again show what a layer takes.
-static constexpr int64_t kFewLayers = 2, kMoreLayers = 4;
-
 /// The largest part of the arena that the scheduler is asked to save, and the
 /// part that it saves beyond the need, because arenas of few layers do not
 /// extrapolate exactly.
 static constexpr double kMostSaved = 0.6, kSlack = 0.03;
-
-/// Keeps the first error, and drops remarks and warnings.
-class Judge::Messages {
-public:
-  explicit Messages(MLIRContext *context)
-      : handler(context, [this](Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
-              error.empty())
-            error = show(diagnostic);
-          return success();
-        }) {}
-
-  /// Returns the first error since the last call.
-  llvm::Error take() {
-    std::string text = std::move(error);
-    error.clear();
-    return llvm::createStringError(text.empty() ? "failed without a message"
-                                                : text);
-  }
-  void clear() { error.clear(); }
-
-private:
-  static std::string show(Diagnostic &diagnostic) {
-    std::string text = diagnostic.str();
-    if (auto name = diagnostic.getLocation()->findInstanceOf<NameLoc>())
-      text = "'" + name.getName().str() + "': " + text;
-    return text;
-  }
-
-  std::string error;
-  ScopedDiagnosticHandler handler;
-};
 
 Judge::Judge(const PlanRequest &request)
     : request(request),
@@ -87,9 +47,7 @@ llvm::Expected<ModuleOp> Judge::getTrainingStep(ProgramSize size,
   return *known->second;
 }
 
-/// Adds entries that keep the factors of tensor parallelism whole for the
-/// operators of the globs.
-static void addReplicated(Plan &plan, ModuleOp module, const PlanPins &pins) {
+void heddle::addReplicated(Plan &plan, ModuleOp module, const PlanPins &pins) {
   for (const std::string &glob : pins.replicated) {
     std::set<std::string> factors;
     module.walk([&](ShardingRuleOpInterface op) {
@@ -139,45 +97,11 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
   }
   addReplicated(*plan, module, request.pins);
   complete(*plan, candidate, module);
-  if (candidate.decidesOperators)
-    return decideOperators(module, candidate, std::move(*plan));
-  return plan;
-}
-
-llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
-                                            const Candidate &candidate,
-                                            Plan standard) {
-  // Of the standard plan, its mesh and schedule stay, and what is pinned.
-  OperatorsOptions options;
-  options.base = std::move(standard);
-  options.base.operators.clear();
-  if (!request.pins.zeroLevel)
-    options.base.storage.clear();
-  options.decidesStorage = !request.pins.zeroLevel;
-  addReplicated(options.base, module, request.pins);
-  complete(options.base, candidate, module);
-  options.memoryLimit = request.memory;
-  options.threads = 1;
-  options.workLimit = kSolverWork;
-  options.microBatches = candidate.microBatches;
-  std::vector<int64_t> sizes;
-  for (const PlanAxis &axis : options.base.mesh)
-    sizes.push_back(axis.size);
-  llvm::Expected<MeshTopology> topology =
-      MeshTopology::create(request.cluster, sizes);
-  if (!topology)
-    return topology.takeError();
-  messages->clear();
-  FailureOr<OperatorsResult> result = planOperators(module, *topology, options);
-  if (failed(result))
-    return messages->take();
-  const Plan &plan = result->plan;
-  if (plan.operators.empty() && plan.storage.empty() && plan.pins.empty())
-    return llvm::createStringError(
-        "a plan names the operators that it splits, and this program's have no "
-        "names, or are best left whole; declare a heddle.mesh in the program "
-        "and shardings of its arguments");
-  return plan;
+  if (!candidate.decidesOperators)
+    return plan;
+  if (llvm::Error problem = findPrices(candidate))
+    return std::move(problem);
+  return decideOperators(module, candidate, std::move(*plan));
 }
 
 llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
@@ -204,15 +128,7 @@ llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
   return Compiled{std::move(*plan), std::move(module)};
 }
 
-llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
-                                       std::optional<int64_t> layers,
-                                       std::optional<int64_t> memory) {
-  llvm::Expected<Compiled> compiled =
-      compile(candidate,
-              {request.program.rows / candidate.microBatches, layers}, memory);
-  if (!compiled)
-    return compiled.takeError();
-  ModuleOp module = *compiled->module;
+llvm::Expected<Simulation> Judge::simulateStep(ModuleOp module) {
   llvm::Expected<std::vector<CallList>> lists = getEntry(module, "");
   if (!lists)
     return lists.takeError();
@@ -222,11 +138,28 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
       simulate(module, *lists, request.cluster, model);
   if (failed(simulation))
     return messages->take();
+  return std::move(*simulation);
+}
+
+llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
+                                       std::optional<int64_t> layers,
+                                       std::optional<int64_t> memory) {
+  llvm::Expected<Compiled> compiled =
+      compile(candidate,
+              {request.program.rows / candidate.microBatches, layers}, memory);
+  if (!compiled)
+    return compiled.takeError();
+  ModuleOp module = *compiled->module;
+  llvm::Expected<Simulation> simulation = simulateStep(module);
+  if (!simulation)
+    return simulation.takeError();
   PlanFigures figures;
   figures.seconds = simulation->seconds;
   figures.exposed = simulation->exposed;
   figures.memory = simulation->memory.plan;
   figures.mixed = simulation->mixed;
+  if (auto known = prices.find(candidate.getName()); known != prices.end())
+    figures.exposure = known->second.prediction;
   // If devices differ, the one with the least left.
   if (!request.cluster.groups.empty())
     for (const MemoryUse &use : simulation->memories) {
@@ -241,12 +174,25 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   return Judgement{std::move(compiled->plan), figures};
 }
 
+/// The layers of each stage of the pipelines that stand for others, and the
+/// micro-batches of their steps.
+static constexpr int64_t kInStage[] = {1, 2}, kMicroBatches = 4;
+
+/// Returns the multiple of these layers that is compiled. Recomputation
+/// recognizes layers by their repetition.
+static int64_t getStageFactor(const Candidate &candidate) {
+  return candidate.recompute == RecomputeMode::None ? 1 : 2;
+}
+
 bool Judge::extrapolates(const Candidate &candidate) const {
   // Stated stages are of all layers.
   if (request.stated && request.stated->numStages > 0)
     return false;
   std::optional<int64_t> layers = request.program.layers;
-  return layers && *layers > kMoreLayers && *layers >= candidate.getNumStages();
+  if (!layers || *layers <= kMoreLayers || *layers < candidate.getNumStages())
+    return false;
+  return candidate.mesh.pipeline == 1 ||
+         *layers >= 2 * kInStage[1] * getStageFactor(candidate);
 }
 
 llvm::Expected<Plan> Judge::plan(const Candidate &candidate) {
@@ -296,10 +242,6 @@ static PlanFigures extrapolate(const PlanFigures &few, const PlanFigures &more,
 // Pipelines
 //===----------------------------------------------------------------------===//
 
-/// The layers of each stage of the pipelines that stand for others, and the
-/// micro-batches of their steps.
-static constexpr int64_t kInStage[] = {1, 2}, kMicroBatches = 4;
-
 llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
   Candidate pair = candidate;
   pair.mesh.pipeline = 2;
@@ -309,8 +251,6 @@ llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
                            : PipelineSchedule::OneFOneB;
   pair.microBatches = kMicroBatches;
   int64_t rows = request.program.rows / candidate.microBatches;
-  // Recomputation recognizes layers by their repetition.
-  int64_t factor = candidate.recompute == RecomputeMode::None ? 1 : 2;
   // Of several kinds of device, the weakest, and then each.
   std::vector<Cluster> clusters = {request.cluster};
   clusters.front().groups.clear();
@@ -320,7 +260,7 @@ llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
   }
   std::vector<CompiledStages> few, more;
   for (auto [i, inStage] : llvm::enumerate(kInStage)) {
-    int64_t layers = inStage * factor;
+    int64_t layers = inStage * getStageFactor(candidate);
     pair.stageLayers = {layers, layers};
     llvm::Expected<Compiled> compiled = compile(pair, {rows, 2 * layers});
     if (!compiled)

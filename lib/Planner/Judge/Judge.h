@@ -4,7 +4,9 @@
 #define HEDDLE_LIB_PLANNER_JUDGE_JUDGE_H
 
 #include "StagePieces.h"
+#include "heddle/Planner/Operators.h"
 #include "heddle/Planner/Planner.h"
+#include "heddle/Simulate/Simulate.h"
 #include "llvm/Support/Error.h"
 #include <map>
 #include <memory>
@@ -46,6 +48,10 @@ public:
   llvm::Expected<PlanFigures> extrapolate(const Candidate &candidate);
   /// Compiles the two pipelines of few layers that stand for the candidate's.
   llvm::Expected<StageModel> measureStages(const Candidate &candidate);
+  /// Takes over how another judge has priced the communication of candidates.
+  void learnPrices(const Judge &other) {
+    prices.insert(other.prices.begin(), other.prices.end());
+  }
   /// Returns the seconds for which one device computes a micro-batch of the
   /// program, if nothing is split.
   llvm::Expected<double> measureComputing(ProgramSize size);
@@ -56,6 +62,13 @@ private:
   struct Compiled {
     Plan plan;
     mlir::OwningOpRef<mlir::ModuleOp> module;
+  };
+  /// How communication is priced where operators are decided one by one.
+  struct Prices {
+    Exposure factors;
+    ExposurePrediction prediction;
+    /// The seconds of waiting that the last decision expects.
+    double expected = 0;
   };
   llvm::Expected<Compiled> compile(const Candidate &candidate, ProgramSize size,
                                    std::optional<int64_t> memory = {});
@@ -68,17 +81,24 @@ private:
   /// Makes the plan of a candidate for a module after autodiff.
   llvm::Expected<Plan> makePlan(mlir::ModuleOp module,
                                 const Candidate &candidate);
+  /// Simulates a step of a compiled program.
+  llvm::Expected<Simulation> simulateStep(mlir::ModuleOp module);
   /// Replaces the axes of a standard plan's operators and variables by those
   /// with which the solver expects the least time.
   llvm::Expected<Plan> decideOperators(mlir::ModuleOp module,
                                        const Candidate &candidate,
                                        Plan standard);
+  /// Decides operators and simulates the plan in turns, until the plan stays:
+  /// each decision counts collectives as far as the simulations before it wait
+  /// for them. Keeps the prices of the plan that took least time.
+  llvm::Error findPrices(const Candidate &candidate);
   using Key = std::tuple<int64_t, int64_t, int64_t>;
 
   const PlanRequest &request;
   mlir::MLIRContext context;
   std::unique_ptr<Messages> messages;
   std::map<Key, mlir::OwningOpRef<mlir::ModuleOp>> steps;
+  std::map<std::string, Prices> prices; ///< by name of the candidate
 };
 
 } // namespace heddle

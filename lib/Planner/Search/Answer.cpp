@@ -57,6 +57,42 @@ llvm::Expected<PlanReport> PlanSearch::answerBlocks() {
   return std::move(report);
 }
 
+/// The most candidates of one answer that are compiled with all layers because
+/// they nearly fit.
+static constexpr int64_t kMostNear = 3;
+
+/// Compiles candidates with all layers that would be best and that few layers
+/// say need a little more than the memory. The scheduler, which fills the
+/// memory, often makes them fit.
+void PlanSearch::judgeNearMisses() {
+  if (!request.compilesWinner)
+    return;
+  for (int64_t tried = 0; tried < kMostNear && !observer.isInterrupted();
+       ++tried) {
+    JudgedCandidate *next = nullptr;
+    for (JudgedCandidate &judged : report.judged)
+      if (!judged.fits && !judged.isWhole && judged.error.empty() &&
+          double(judged.figures.getNeededMemory()) <=
+              (1 + kNearMiss) * double(memory) &&
+          judged.figures.seconds < getEnough() &&
+          (!next || judged.figures.seconds < next->figures.seconds))
+        next = &judged;
+    if (!next)
+      return;
+    observer.compilesWhole(next->candidate);
+    llvm::Expected<Judgement> whole =
+        judges.first().judge(next->candidate, request.program.layers);
+    next->isWhole = true;
+    if (!whole) {
+      next->error = llvm::toString(whole.takeError());
+      continue;
+    }
+    next->figures = whole->figures;
+    next->fits = whole->figures.getNeededMemory() <= memory;
+    best = findBest(report.judged, [](size_t) { return true; });
+  }
+}
+
 /// Compiles the best candidate with all layers. If that takes more time or
 /// memory than few layers promised, the next one may be better. Adds those that
 /// fit to `numWhole`.
@@ -141,7 +177,7 @@ void PlanSearch::summarize() {
       ++tooSlow;
     else if (isEnough)
       ++near;
-    else if (getMemory(entry) > double(memory))
+    else if (getMemory(entry) > (1 + kNearMiss) * double(memory))
       ++unlikely;
     else if (winner && !mayBeat(entry, winner->figures.seconds))
       ++slower;

@@ -11,9 +11,8 @@ using namespace heddle;
 /// those that nothing corrects. Assumed, not fitted.
 static constexpr double kErrors[] = {0.02, 0.05, 0.1, 0.2, 0.3};
 
-/// Returns what a candidate has in common with others, the most first.
-std::vector<Corrections::Key>
-Corrections::getKeys(const Candidate &candidate) const {
+CorrectionKeys CorrectionKeyMaker::get(const Candidate &candidate) {
+  using Key = std::vector<int64_t>;
   const DefaultMesh &mesh = candidate.mesh;
   int64_t tensor = 1, data = 1;
   for (int64_t size : mesh.tensor)
@@ -29,18 +28,27 @@ Corrections::getKeys(const Candidate &candidate) const {
   sizes.insert(sizes.end(), {tensor, mesh.context, int64_t(mesh.attention)});
   Key all = sizes;
   all.push_back(rows / candidate.microBatches / data);
-  return {all, sizes, kinds, least};
+  CorrectionKeys keys;
+  Key *inOrder[] = {&all, &sizes, &kinds, &least};
+  for (size_t i = 0; i < keys.size(); ++i) {
+    // Keys of different lengths differ.
+    auto next = static_cast<int32_t>(numbers.size());
+    keys[i] = numbers.try_emplace(std::move(*inOrder[i]), next).first->second;
+  }
+  return keys;
 }
 
-void Corrections::learn(const Candidate &candidate, double factor) {
-  for (Key &key : getKeys(candidate))
-    factors[std::move(key)] = factor;
+void Corrections::learn(const CorrectionKeys &keys, double factor) {
+  for (int32_t key : keys) {
+    if (size_t(key) >= factors.size())
+      factors.resize(key + 1);
+    factors[key] = factor;
+  }
 }
 
-Correction Corrections::get(const Candidate &candidate) const {
-  std::vector<Key> keys = getKeys(candidate);
+Correction Corrections::get(const CorrectionKeys &keys) const {
   for (size_t i = 0; i < keys.size(); ++i)
-    if (auto known = factors.find(keys[i]); known != factors.end())
-      return {known->second, kErrors[i]};
+    if (size_t(keys[i]) < factors.size() && factors[keys[i]])
+      return {*factors[keys[i]], kErrors[i]};
   return {1, kErrors[keys.size()]};
 }

@@ -4,7 +4,10 @@
 #define HEDDLE_LIB_PLANNER_SEARCH_CORRECTIONS_H
 
 #include "heddle/Planner/Planner.h"
+#include <array>
 #include <map>
+#include <optional>
+#include <vector>
 
 namespace heddle {
 
@@ -14,23 +17,33 @@ struct Correction {
   double factor = 1, error = 0;
 };
 
+/// What a candidate has in common with others, the most first, as numbers:
+/// candidates that agree so far have the same one.
+using CorrectionKeys = std::array<int32_t, 4>;
+
+/// Numbers what candidates have in common.
+class CorrectionKeyMaker {
+public:
+  /// `rows` is the number of rows of a step.
+  explicit CorrectionKeyMaker(int64_t rows) : rows(rows) {}
+
+  CorrectionKeys get(const Candidate &candidate);
+
+private:
+  int64_t rows;
+  std::map<std::vector<int64_t>, int32_t> numbers;
+};
+
 /// Factors between estimates and judgements. Estimates of candidates that split
 /// operators alike err alike, so a candidate's factor is that of the candidate
 /// nearest to it that was judged last.
 class Corrections {
 public:
-  /// `rows` is the number of rows of a step.
-  explicit Corrections(int64_t rows) : rows(rows) {}
-
-  void learn(const Candidate &candidate, double factor);
-  Correction get(const Candidate &candidate) const;
+  void learn(const CorrectionKeys &keys, double factor);
+  Correction get(const CorrectionKeys &keys) const;
 
 private:
-  using Key = std::vector<int64_t>;
-  std::vector<Key> getKeys(const Candidate &candidate) const;
-
-  int64_t rows;
-  std::map<Key, double> factors;
+  std::vector<std::optional<double>> factors; ///< by number
 };
 
 } // namespace heddle

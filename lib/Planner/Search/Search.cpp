@@ -125,8 +125,9 @@ llvm::Error PlanSearch::makeEntries() {
     if (request.stated && !request.stated->storage.empty())
       rated->state /= double(request.devices);
     std::string stages = judges.getStagesName(candidate);
+    CorrectionKeys own = keys.get(candidate);
     entries.push_back(
-        {std::move(candidate), *rated, entries.size(), std::move(stages)});
+        {std::move(candidate), *rated, entries.size(), std::move(stages), own});
   }
   llvm::sort(entries, [](const SearchEntry &a, const SearchEntry &b) {
     return std::pair(a.bounds.estimate, a.index) <
@@ -167,7 +168,7 @@ std::vector<SearchEntry *> PlanSearch::chooseRound() {
   bool isByMemory = false;
   std::vector<SearchEntry *> likely;
   llvm::copy_if(open, std::back_inserter(likely), [&](SearchEntry *entry) {
-    return getMemory(*entry) <= double(memory);
+    return getMemory(*entry) <= (1 + kNearMiss) * double(memory);
   });
   if (likely.empty() && !incumbent) {
     likely = open;
@@ -225,6 +226,7 @@ void PlanSearch::decideOperatorsOfBest() {
     seen.insert(getSizes(entry.candidate));
     entry.candidate.decidesOperators = true;
     entry.index = entries.size() + decided.size() - 1;
+    entry.keys = keys.get(entry.candidate);
     llvm::Expected<CandidateBounds> rated = bounds->rate(entry.candidate);
     if (rated)
       entry.bounds.seconds = rated->seconds;
@@ -290,9 +292,9 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
           double(result->memory.arena + result->memory.argumentsAndResults +
                  result->memory.slots);
       if (entry->bounds.arena > 0)
-        arenas.learn(entry->candidate, arena / entry->bounds.arena);
+        arenas.learn(entry->keys, arena / entry->bounds.arena);
       if (entry->bounds.estimate > 0)
-        times.learn(entry->candidate, result->seconds / entry->bounds.estimate);
+        times.learn(entry->keys, result->seconds / entry->bounds.estimate);
       if (judged.fits &&
           (best < 0 || judged.figures.seconds < getBest()->figures.seconds))
         best = int64_t(report.judged.size()) - 1;
@@ -377,6 +379,7 @@ llvm::Error PlanSearch::answer(bool isFirst) {
     judgeRounds();
     if (isFirst && !observer.isInterrupted() && getBest() && !isMeshPinned)
       decideOperatorsOfBest();
+    judgeNearMisses();
     // Candidates whose state alone is too large are compiled only to say how
     // much is missing.
     if (report.judged.empty() && !entries.empty()) {

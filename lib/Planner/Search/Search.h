@@ -19,12 +19,17 @@ namespace heddle {
 /// The most candidates that one answer compiles with all layers and that fit.
 constexpr int64_t kMostWhole = 3;
 
+/// The part of the memory by which a candidate may exceed it, by few layers or
+/// by its estimate, and still fit as a whole.
+constexpr double kNearMiss = 0.1;
+
 /// A candidate of the search space, and what is known of it.
 struct SearchEntry {
   Candidate candidate;
   CandidateBounds bounds;
   size_t index = 0;        ///< in the order of enumeration, which decides ties
   std::string stages = {}; ///< Judges::getStagesName
+  CorrectionKeys keys = {};
   bool isJudged = false;
 };
 
@@ -33,7 +38,7 @@ class PlanSearch {
 public:
   PlanSearch(const PlanRequest &request, PlanObserver &observer)
       : request(request), observer(observer), judges(request),
-        times(request.program.rows), arenas(request.program.rows),
+        keys(request.program.rows),
         extraMemory(request.cluster.getStrongest().memory -
                     request.cluster.device.memory),
         memory(request.memory), mostCompiled(request.mostCompiled) {}
@@ -56,6 +61,7 @@ private:
   void judgeRound(llvm::ArrayRef<SearchEntry *> round);
   void improveBounds(llvm::StringRef stages);
   void decideOperatorsOfBest();
+  void judgeNearMisses();
   llvm::Error judgeWinner(int64_t &numWhole);
   llvm::Error explainInfeasible();
   void recordPrediction(Plan &plan) const;
@@ -68,7 +74,7 @@ private:
   double getMemory(const SearchEntry &entry) const {
     return entry.bounds.state +
            std::max(entry.bounds.kept,
-                    arenas.get(entry.candidate).factor * entry.bounds.arena);
+                    arenas.get(entry.keys).factor * entry.bounds.arena);
   }
   /// Returns whether the candidate may fit, by its bounds.
   bool hasRoom(const SearchEntry &entry) const {
@@ -79,14 +85,15 @@ private:
   /// Returns the seconds that it is expected to take.
   double getSeconds(const SearchEntry &entry) const {
     return std::max(entry.bounds.seconds,
-                    entry.bounds.estimate * times.get(entry.candidate).factor);
+                    entry.bounds.estimate * times.get(entry.keys).factor);
   }
   /// Returns whether the candidate may take less than `seconds`, by its bound
   /// and its estimate.
   bool mayBeat(const SearchEntry &entry, double seconds) const {
-    Correction known = times.get(entry.candidate);
-    return entry.bounds.seconds < seconds &&
-           entry.bounds.estimate * known.factor * (1 - known.error) < seconds;
+    if (entry.bounds.seconds >= seconds)
+      return false;
+    Correction known = times.get(entry.keys);
+    return entry.bounds.estimate * known.factor * (1 - known.error) < seconds;
   }
   const JudgedCandidate *getBest() const {
     return best < 0 ? nullptr : &report.judged[best];
@@ -98,6 +105,7 @@ private:
   std::unique_ptr<BoundModel> bounds;
   SplitLimits limits;
   std::vector<SearchEntry> entries;
+  CorrectionKeyMaker keys;
   Corrections times, arenas;  ///< judgements over estimates
   llvm::StringSet<> improved; ///< names of stages
   int64_t extraMemory = 0;    ///< of the largest device beyond the smallest

@@ -1,0 +1,114 @@
+//===- DecideOperators.cpp - Operators decided one by one -----------------===//
+
+#include "JudgeTools.h"
+#include "SimulatedExposure.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// The work of the solver on one program, in table entries.
+static constexpr uint64_t kSolverWork = 5'000'000;
+/// The most rounds of deciding and simulating for one candidate.
+static constexpr int64_t kMostRounds = 5;
+
+llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
+                                            const Candidate &candidate,
+                                            Plan standard) {
+  // Of the standard plan, its mesh and schedule stay, and what is pinned.
+  OperatorsOptions options;
+  options.base = std::move(standard);
+  options.base.operators.clear();
+  if (!request.pins.zeroLevel)
+    options.base.storage.clear();
+  options.decidesStorage = !request.pins.zeroLevel;
+  addReplicated(options.base, module, request.pins);
+  complete(options.base, candidate, module);
+  options.memoryLimit = request.memory;
+  options.threads = 1;
+  options.workLimit = kSolverWork;
+  options.microBatches = candidate.microBatches;
+  Prices &price = prices[candidate.getName()];
+  options.exposure = price.factors;
+  std::vector<int64_t> sizes;
+  for (const PlanAxis &axis : options.base.mesh)
+    sizes.push_back(axis.size);
+  llvm::Expected<MeshTopology> topology =
+      MeshTopology::create(request.cluster, sizes);
+  if (!topology)
+    return topology.takeError();
+  messages->clear();
+  FailureOr<OperatorsResult> result = planOperators(module, *topology, options);
+  if (failed(result))
+    return messages->take();
+  price.expected = result->prediction.exposedSeconds;
+  const Plan &plan = result->plan;
+  if (plan.operators.empty() && plan.storage.empty() && plan.pins.empty())
+    return llvm::createStringError(
+        "a plan names the operators that it splits, and this program's have no "
+        "names, or are best left whole; declare a heddle.mesh in the program "
+        "and shardings of its arguments");
+  return plan;
+}
+
+llvm::Error Judge::findPrices(const Candidate &candidate) {
+  std::string name = candidate.getName();
+  if (prices.count(name))
+    return llvm::Error::success();
+  ProgramSize few{request.program.rows / candidate.microBatches,
+                  request.program.layers};
+  if (extrapolates(candidate))
+    few.layers = kFewLayers;
+  auto getExposure = [&](Compiled &compiled, const Simulation &simulation) {
+    return getSimulatedExposure(*compiled.module, simulation, request.cluster);
+  };
+  // The first prices are those of the standard plan. A program without roles
+  // has none: its communication counts in full.
+  Prices next;
+  Candidate standard = candidate;
+  standard.decidesOperators = false;
+  if (llvm::Expected<Compiled> compiled = compile(standard, few)) {
+    llvm::Expected<Simulation> simulation = simulateStep(*compiled->module);
+    if (!simulation)
+      return simulation.takeError();
+    FailureOr<Exposure> exposure = getExposure(*compiled, *simulation);
+    if (failed(exposure))
+      return messages->take();
+    next.factors.approach(*exposure);
+  } else {
+    llvm::consumeError(compiled.takeError());
+  }
+  std::optional<Prices> best;
+  std::string last;
+  int64_t rounds = 0;
+  bool isFixed = false;
+  while (rounds < kMostRounds && !isFixed) {
+    // Found by decideOperators(), and not decided again.
+    prices[name] = next;
+    llvm::Expected<Compiled> compiled = compile(candidate, few);
+    if (!compiled) {
+      prices.erase(name);
+      return compiled.takeError();
+    }
+    llvm::Expected<Simulation> simulation = simulateStep(*compiled->module);
+    if (!simulation)
+      return simulation.takeError();
+    ++rounds;
+    Prices &price = prices[name];
+    price.prediction.predicted = price.expected;
+    price.prediction.simulated = simulation->exposed;
+    price.prediction.step = simulation->seconds;
+    if (!best || simulation->seconds < best->prediction.step)
+      best = price;
+    std::string text = writePlan(compiled->plan);
+    isFixed = text == last;
+    last = std::move(text);
+    FailureOr<Exposure> exposure = getExposure(*compiled, *simulation);
+    if (failed(exposure))
+      return messages->take();
+    next.factors.approach(*exposure);
+  }
+  best->prediction.rounds = rounds;
+  best->prediction.isFixed = isFixed;
+  prices[name] = *best;
+  return llvm::Error::success();
+}

@@ -1,0 +1,54 @@
+//===- JudgeTools.h - What the parts of Judge share -------------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLANNER_JUDGE_JUDGETOOLS_H
+#define HEDDLE_LIB_PLANNER_JUDGE_JUDGETOOLS_H
+
+#include "Judge.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Location.h"
+
+namespace heddle {
+
+/// The numbers of layers of the programs that stand for a deeper one. Two are
+/// the fewest that repeat; as many again show what a layer takes.
+constexpr int64_t kFewLayers = 2, kMoreLayers = 4;
+
+/// Adds entries that keep the factors of tensor parallelism whole for the
+/// operators of the globs.
+void addReplicated(Plan &plan, mlir::ModuleOp module, const PlanPins &pins);
+
+/// Keeps the first error, and drops remarks and warnings.
+class Judge::Messages {
+public:
+  explicit Messages(mlir::MLIRContext *context)
+      : handler(context, [this](mlir::Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error &&
+              error.empty())
+            error = show(diagnostic);
+          return mlir::success();
+        }) {}
+
+  /// Returns the first error since the last call.
+  llvm::Error take() {
+    std::string text = std::move(error);
+    error.clear();
+    return llvm::createStringError(text.empty() ? "failed without a message"
+                                                : text);
+  }
+  void clear() { error.clear(); }
+
+private:
+  static std::string show(mlir::Diagnostic &diagnostic) {
+    std::string text = diagnostic.str();
+    if (auto name = diagnostic.getLocation()->findInstanceOf<mlir::NameLoc>())
+      text = "'" + name.getName().str() + "': " + text;
+    return text;
+  }
+
+  std::string error;
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_JUDGE_JUDGETOOLS_H
