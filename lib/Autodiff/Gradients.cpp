@@ -82,10 +82,6 @@ struct Namer : OpBuilder::Listener {
 
 } // namespace
 
-static bool isFloat(Value value) {
-  return isa<FloatType>(getElementTypeOrSelf(value.getType()));
-}
-
 FailureOr<SmallVector<Value>> heddle::buildGradients(OpBuilder &builder,
                                                      Block &block,
                                                      ArrayRef<Seed> seeds,

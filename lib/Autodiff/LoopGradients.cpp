@@ -33,7 +33,7 @@ SmallVector<Value> heddle::getUsedValues(Operation &op) {
   return used.takeVector();
 }
 
-static bool isFloat(Value value) {
+bool heddle::isFloat(Value value) {
   return isa<FloatType>(getElementTypeOrSelf(value.getType()));
 }
 

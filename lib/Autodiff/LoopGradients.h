@@ -7,6 +7,9 @@
 
 namespace heddle {
 
+/// Returns whether the value is floating-point or a tensor of such elements.
+bool isFloat(mlir::Value value);
+
 /// Returns the values that the op uses: its operands, and what its regions use
 /// of the outside.
 llvm::SmallVector<mlir::Value> getUsedValues(mlir::Operation &op);
