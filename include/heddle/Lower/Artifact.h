@@ -75,8 +75,7 @@ struct ArtifactOptions {
 
 /// The module's attribute that says who computes attention on the GPU: "cudnn",
 /// "kernel" or "auto" (the default).
-inline constexpr llvm::StringLiteral kGpuAttentionAttrName =
-    "heddle.gpu_attention";
+inline constexpr llvm::StringLiteral kGpuAttentionAttrName = "rt.gpu_attention";
 
 /// Returns whether the module's kernels are for a GPU.
 bool isForGpu(mlir::ModuleOp module);
