@@ -14,7 +14,7 @@ template <typename Op> static int64_t getNumMembers(Op op) {
   return mesh ? mesh.getMesh().getSize(op.getAxes().getAxes()) : 1;
 }
 
-static int64_t getElementBytes(rt::BufferAttr buffer) {
+static int64_t getBufferElementBytes(rt::BufferAttr buffer) {
   return buffer.getBytes() / std::max<int64_t>(buffer.getNumElements(), 1);
 }
 
@@ -30,12 +30,12 @@ SmallVector<int64_t> heddle::getStaging(rt::ProgramOp program) {
   program.walk([&](rt::AllReduceOp op) {
     need(op.getStream(), runtime::stagingOfAllReduce(
                              getNumMembers(op), op.getIn().getNumElements(),
-                             getElementBytes(op.getIn())));
+                             getBufferElementBytes(op.getIn())));
   });
   program.walk([&](rt::ReduceScatterOp op) {
     need(op.getStream(), runtime::stagingOfReduceScatter(
                              getNumMembers(op), op.getOut().getNumElements(),
-                             getElementBytes(op.getOut())));
+                             getBufferElementBytes(op.getOut())));
   });
   return staging;
 }
