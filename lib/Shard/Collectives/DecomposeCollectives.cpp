@@ -141,13 +141,6 @@ std::pair<Run, Run> Decomposer::splitInside(ArrayRef<Run> runs) {
   return {inside, outside};
 }
 
-static RankedTensorType withSize(RankedTensorType type, int64_t dim,
-                                 int64_t size) {
-  SmallVector<int64_t> shape(type.getShape());
-  shape[dim] = size;
-  return type.clone(shape);
-}
-
 //===----------------------------------------------------------------------===//
 // Collectives
 //===----------------------------------------------------------------------===//

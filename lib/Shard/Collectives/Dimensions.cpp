@@ -8,6 +8,13 @@
 using namespace mlir;
 using namespace heddle;
 
+RankedTensorType heddle::withSize(RankedTensorType type, int64_t dim,
+                                  int64_t size) {
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] = size;
+  return type.clone(shape);
+}
+
 /// Returns the reassociation of a reshape to rank `rank`: dimension `dim`
 /// merges `count` dimensions of the larger tensor, every other dimension merges
 /// one.

@@ -8,6 +8,10 @@
 
 namespace heddle {
 
+/// Returns the type with another size of dimension `dim`.
+mlir::RankedTensorType withSize(mlir::RankedTensorType type, int64_t dim,
+                                int64_t size);
+
 /// Returns `value` with dimension `dim` split into dimensions of these sizes.
 mlir::Value splitDimension(mlir::OpBuilder &builder, mlir::Location loc,
                            mlir::Value value, int64_t dim,

@@ -74,13 +74,6 @@ static int64_t getSize(Value value, int64_t dim) {
   return cast<RankedTensorType>(value.getType()).getDimSize(dim);
 }
 
-static RankedTensorType withSize(RankedTensorType type, int64_t dim,
-                                 int64_t size) {
-  SmallVector<int64_t> shape(type.getShape());
-  shape[dim] = size;
-  return type.clone(shape);
-}
-
 Value Packer::cutEnd(Value value, int64_t dim, int64_t size) {
   if (getSize(value, dim) == size)
     return value;
