@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ProgramTest.h"
 #include "lib/Shard/Propagate/WriteAssignment.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -56,12 +57,6 @@ func.func private @half(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
   return %y : tensor<8x16xf32>
 }
 )mlir";
-
-std::string toString(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream(text) << module;
-  return text;
-}
 
 /// Removes the mesh and all attributes that refer to it.
 void removeStatements(ModuleOp module) {
