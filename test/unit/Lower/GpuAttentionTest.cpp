@@ -451,7 +451,8 @@ TEST_F(GpuAttentionTest, WrongStrides) {
   run({}, kCudnn, kCudnn);
   EXPECT_EQ(message,
             "the model was compiled with --gpu-attention=cudnn: attention of 2 "
-            "x 2 heads of bf16, 12 x 12 x 8: cudnnBackendFinalize: not supported (cuDNN status 3000): a stride "
+            "x 2 heads of bf16, 12 x 12 x 8: cudnnBackendFinalize: not "
+            "supported (cuDNN status 3000): a stride "
             "is no multiple of 8");
   // Within the memory: the numbers are wrong.
   open(&withStrides<[](int64_t stride) { return stride - 8; }>);
