@@ -176,6 +176,20 @@ def unrolled_scan(x):
     return pairs, lax.associative_scan(jnp.add, x)
 
 
+@case(floats(0, 4, 9, 5), floats(1, 4, 9, 5))
+def associative_scans(a, x):
+    """Slices without elements, and their gradients."""
+
+    def combine(left, right):
+        return left[0] * right[0], left[1] * right[0] + right[1]
+
+    def recurrence(a, x):
+        return lax.associative_scan(combine, (jax.nn.sigmoid(a), x), axis=1)[1]
+
+    scans = with_gradient(lambda x: lax.cumlogsumexp(x, axis=1), x)
+    return with_gradient(recurrence, a, x), scans
+
+
 @case(floats(0, 2, 6, 6, 3))
 def resize(x):
     large = jax.image.resize(x, (2, 12, 12, 3), "bilinear")

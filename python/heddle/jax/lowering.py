@@ -271,6 +271,8 @@ def simplify(module: ir.Module, remarks: list[str]) -> None:
     recompute.recompute(module)
     for op in [op for op in walk(module) if windows.is_empty(op)]:
         windows.convert_empty(op)
+    for op in [op for op in walk(module) if windows.pads_nothing(op)]:
+        windows.convert_empty_pad(op)
     for op in [op for op in walk(module) if op.name == "stablehlo.concatenate"]:
         windows.convert_concatenate(op)
     structure = {

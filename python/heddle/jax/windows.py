@@ -27,6 +27,24 @@ def convert_empty(op: ir.Operation) -> None:
     replace(op, list(made.results))
 
 
+def pads_nothing(op: ir.Operation) -> bool:
+    """Whether the op pads a tensor without elements, as the gradient of an empty
+    slice does."""
+    return op.name == "stablehlo.pad" and 0 in shape_of(op.operands[0])
+
+
+def convert_empty_pad(op: ir.Operation) -> None:
+    nothing = ir.DenseI64ArrayAttr.get([])
+    made = create(
+        "stablehlo.broadcast_in_dim",
+        [op.results[0].type],
+        [op.operands[1]],
+        {"broadcast_dimensions": nothing},
+        at=op,
+    )
+    replace(op, list(made.results))
+
+
 def convert_concatenate(op: ir.Operation) -> None:
     dim = ir.IntegerAttr(op.attributes["dimension"]).value
     # Heddle's concat takes no tensor without elements.
