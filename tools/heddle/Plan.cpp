@@ -33,12 +33,10 @@ static double inMiB(int64_t bytes) { return double(bytes) / double(1 << 20); }
 
 /// Returns two numbers of bytes as texts that differ if they do: "10.5 MiB".
 static std::pair<std::string, std::string> showBytes(int64_t a, int64_t b) {
-  bool isSmall = std::max(a, b) < 1 << 20;
-  auto show = [&](int64_t bytes) {
-    return isSmall ? llvm::formatv("{0:f1} KiB", double(bytes) / 1024).str()
-                   : llvm::formatv("{0:f1} MiB", inMiB(bytes)).str();
+  auto show = [](int64_t bytes) {
+    return llvm::formatv("{0:f1} MiB", inMiB(bytes)).str();
   };
-  if (a == b || show(a) != show(b))
+  if (std::max(a, b) >= 1 << 20 && (a == b || show(a) != show(b)))
     return {show(a), show(b)};
   return {std::to_string(a) + " bytes", std::to_string(b) + " bytes"};
 }

@@ -550,26 +550,30 @@ TEST(FindPlan, DecidesOperatorsUnlessTheirBoundIsNear) {
 TEST(FindPlan, PricesCommunicationAsExposed) {
   PlanObserver observer;
   PlanRequest request = makeLargeRequest();
-  request.cluster.levels[0].bandwidth /= 300;
+  request.cluster.levels[0].bandwidth /= 30;
   request.mostCompiled = 4;
   for (Overlap overlap : {Overlap::None, Overlap::Auto}) {
     request.pins.overlap = overlap;
     PlanReport report = cantFail(findPlan(request, observer));
     ASSERT_GE(countDecided(report), 1);
+    bool communicates = false;
     for (const JudgedCandidate &judged : report.judged) {
       if (!judged.candidate.decidesOperators || !judged.error.empty())
         continue;
       const ExposurePrediction &exposure = *judged.figures.exposure;
-      EXPECT_GT(exposure.predicted, 0);
+      SCOPED_TRACE(judged.candidate.getName());
+      // Some plans keep every operator whole and communicate nothing.
+      communicates |= exposure.predicted > 0;
       EXPECT_LE(exposure.simulated, exposure.step);
       EXPECT_GE(exposure.rounds, 2);
       EXPECT_LE(exposure.rounds, 5);
       if (overlap != Overlap::None)
         continue;
       EXPECT_TRUE(exposure.isFixed);
-      EXPECT_LT(std::abs(exposure.getError()), 0.05)
-          << judged.candidate.getName();
+      EXPECT_EQ(exposure.predicted > 0, exposure.simulated > 0);
+      EXPECT_LT(std::abs(exposure.getError()), 0.05);
     }
+    EXPECT_TRUE(communicates);
   }
 }
 
