@@ -91,12 +91,12 @@ static void printReport(const PlanReport &report, const PlanRequest &request,
     printBlocks(report.blocks);
     if (const auto &exposure = figures.exposure)
       llvm::outs() << llvm::format(
-          "operators were decided %lld times; of few layers, the prices of the "
-          "best expect %.6g s of waiting for communication, its simulation has "
-          "%.6g s (%+.1f %% of the step)%s\n",
+          "operators were decided %lld times for a program of few layers: "
+          "%.6g s of waiting for communication expected, %.6g s simulated "
+          "(%+.1f %% of the step)%s\n",
           static_cast<long long>(exposure->rounds), exposure->predicted,
           exposure->simulated, 100 * exposure->getError(),
-          exposure->isFixed ? "" : "; the plan had not settled");
+          exposure->isFixed ? "" : "; the last two decisions differ");
     for (const std::string &kinds : figures.mixed)
       llvm::outs() << "devices that do the same are of several kinds (" << kinds
                    << "): they take the time of the weakest\n";

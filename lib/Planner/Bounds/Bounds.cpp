@@ -17,9 +17,6 @@ constexpr double kFusedPart = 0.35;
 /// that stay, by mode of recomputation. Estimates.
 constexpr double kRepeated = 0.8;
 constexpr double kKeptByCommunication = 0.35, kKeptByLayer = 0.15;
-/// The most steps of a ring that are certainly fewer than nine tenths of a
-/// layer's ops.
-constexpr int64_t kShortRing = 8;
 
 /// The axes of a candidate's mesh: pp, those of dp, cp, and those of tp.
 struct MeshAxes {
@@ -258,17 +255,14 @@ BoundModel::estimateCollectives(const Candidate &candidate,
 
 /// Returns the seconds of a layer's products that the candidate computes again
 /// at least, if one device computes them. The optimal choice need not repeat
-/// anything if the memory suffices. Neither does a program with a long ring:
-/// where its steps are nine tenths of a layer's ops, they are taken for layers.
+/// anything if the memory suffices. Neither need a program with a ring: its
+/// steps may be taken for layers, and what it has received stays.
 double BoundModel::getRepeated(const Candidate &candidate,
                                const ProgramCounts &layer) const {
-  if (candidate.mesh.context > kShortRing)
+  if (candidate.mesh.context > 1)
     return 0;
   if (candidate.recompute == RecomputeMode::Layer)
     return layer.repeatedProducts;
-  // What a ring has received stays, so that less need be repeated.
-  if (candidate.mesh.context > 1)
-    return 0;
   // The counts know which products the standard plan exchanges, whose results
   // stay. With other splits, the results of others may stay.
   if (candidate.recompute == RecomputeMode::Communication &&
@@ -298,10 +292,11 @@ double BoundModel::getLeastLayers(const Candidate &candidate) const {
 /// Returns whether each data parallel device does all work on weights and
 /// gradients that does not grow with the rows, in each micro-batch. If
 /// gradients are stored in parts, so are their sums. A step of one micro-batch
-/// sums none up.
+/// sums none up. A table of positions may be split with the sequence.
 bool BoundModel::repeatsFixed(const Candidate &candidate) const {
-  return candidate.microBatches > 1 && candidate.zeroLevel <= 1 &&
-         !candidate.decidesOperators && !statesSplits() &&
+  return candidate.microBatches > 1 && candidate.mesh.context == 1 &&
+         candidate.zeroLevel <= 1 && !candidate.decidesOperators &&
+         !statesSplits() &&
          (!request.stated || request.stated->storage.empty());
 }
 

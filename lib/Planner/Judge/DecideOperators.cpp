@@ -90,8 +90,10 @@ llvm::Error Judge::findPrices(const Candidate &candidate) {
       return compiled.takeError();
     }
     llvm::Expected<Simulation> simulation = simulateStep(*compiled->module);
-    if (!simulation)
+    if (!simulation) {
+      prices.erase(name);
       return simulation.takeError();
+    }
     ++rounds;
     Prices &price = prices[name];
     price.prediction.predicted = price.expected;
@@ -103,8 +105,10 @@ llvm::Error Judge::findPrices(const Candidate &candidate) {
     isFixed = text == last;
     last = std::move(text);
     FailureOr<Exposure> exposure = getExposure(*compiled, *simulation);
-    if (failed(exposure))
+    if (failed(exposure)) {
+      prices.erase(name);
       return messages->take();
+    }
     next.factors.approach(*exposure);
   }
   best->prediction.rounds = rounds;

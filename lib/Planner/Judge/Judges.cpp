@@ -109,8 +109,8 @@ Judges::judge(llvm::MutableArrayRef<JudgeTask> tasks) {
   run(*judges.front());
   for (std::thread &thread : threads)
     thread.join();
-  for (const std::unique_ptr<Judge> &judge : judges)
-    judges.front()->learnPrices(*judge);
+  for (size_t i = 1; i < judges.size(); ++i)
+    judges.front()->learnPrices(*judges[i]);
   for (size_t task : work)
     if (!names[task].empty())
       stages.emplace(names[task], std::move(compiled[task]));

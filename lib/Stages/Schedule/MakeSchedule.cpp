@@ -369,6 +369,20 @@ static int64_t getMostInFlight(const ScheduleProblem &p, int64_t device) {
   return p.mostInFlight > 0 ? std::min(most, p.mostInFlight) : most;
 }
 
+/// Returns the limits on passes for weights that wait, ascending, with which
+/// orders are tried: all up to `most`. For many devices, whose orders take long
+/// to find, some eight of them.
+static std::vector<int64_t> getPendingLimits(int64_t devices, int64_t most) {
+  constexpr int64_t kManyDevices = 16, kFewLimits = 8;
+  int64_t step =
+      devices <= kManyDevices ? 1 : std::max<int64_t>(most / kFewLimits, 1);
+  std::vector<int64_t> limits = {1};
+  for (int64_t limit = step; limit <= most; limit += step)
+    if (limit > 1)
+      limits.push_back(limit);
+  return limits;
+}
+
 /// Considers the orders in which devices would choose their tasks if these took
 /// the times of `empty`. The choice is by the times `times`.
 static void consider(const ScheduleProblem &problem, const StageSchedule &empty,
@@ -401,16 +415,23 @@ static void consider(const ScheduleProblem &problem, const StageSchedule &empty,
     int64_t most = problem.schedule == PipelineSchedule::ZBH1
                        ? problem.devices
                        : 2 * problem.devices;
+    std::vector<int64_t> limits = getPendingLimits(problem.devices, most);
     if (problem.schedule == PipelineSchedule::ZBV) {
+      // The limits from the number of devices on are the likeliest.
       rule.reservesRoom = true;
-      for (int64_t more = 0; more < most; ++more) {
-        rule.mostPending = 1 + (problem.devices + more - 1) % most;
+      auto middle = llvm::lower_bound(limits, problem.devices);
+      std::vector<int64_t> likeliest(middle, limits.end());
+      likeliest.insert(likeliest.end(), limits.begin(), middle);
+      for (int64_t limit : likeliest) {
+        rule.mostPending = limit;
         tryGreedy(rule);
       }
       rule.reservesRoom = false;
     }
-    for (rule.mostPending = 1; rule.mostPending <= most; ++rule.mostPending)
+    for (int64_t limit : limits) {
+      rule.mostPending = limit;
       tryGreedy(rule);
+    }
     if (problem.schedule != PipelineSchedule::ZBV)
       break;
     // If passes take unequal times, the devices may fill up with micro-batches
