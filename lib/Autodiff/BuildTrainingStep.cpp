@@ -191,21 +191,21 @@ static FailureOr<ForwardResults> verifyForward(func::FuncOp forward) {
 /// Checks that @forward stores nothing but buffers.
 static LogicalResult verifyStores(func::FuncOp forward,
                                   const SymbolTable &symbols) {
-  for (StoreOp store : forward.getOps<StoreOp>()) {
+  WalkResult result = forward.walk([&](StoreOp store) {
     auto variable = symbols.lookup<VariableOp>(store.getVariable());
-    if (!variable || variable.getRole() != VariableRole::Buffer)
-      return store.emitOpError()
-             << "expected @forward to store variables of role buffer alone, "
-                "got @"
-             << store.getVariable();
-  }
-  return success();
+    if (variable && variable.getRole() == VariableRole::Buffer)
+      return WalkResult::advance();
+    store.emitOpError()
+        << "expected @forward to store variables of role buffer alone, got @"
+        << store.getVariable();
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
 }
 
 /// Erases the stores of a program that leaves the model as it is.
 static void removeStores(func::FuncOp function) {
-  for (StoreOp store : llvm::make_early_inc_range(function.getOps<StoreOp>()))
-    store.erase();
+  function.walk([](StoreOp store) { store.erase(); });
 }
 
 /// Erases unused ops.
