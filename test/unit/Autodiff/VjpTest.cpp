@@ -73,7 +73,7 @@ TEST_P(VjpTest, EqualsFiniteDifferences) {
   }
   std::vector<Tensor> all = arguments, weights;
   for (const Seed &seed : seeds) {
-    auto type = cast<RankedTensorType>(seed.value.getType());
+    auto type = cast<RankedTensorType>(seed.gradient.getType());
     weights.push_back(randomTensor(type.getShape()));
     all.push_back(weights.back());
   }
