@@ -1,5 +1,6 @@
 //===- BuildTrainingStep.cpp - Programs of training from @forward ---------===//
 
+#include "ForwardResults.h"
 #include "Optimizer.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Autodiff/Autodiff.h"
@@ -31,12 +32,6 @@ static void setRole(func::FuncOp function, ProgramRole role) {
 }
 
 namespace {
-
-/// The results of @forward, by their roles.
-struct ForwardResults {
-  unsigned lossSum, labelCount;
-  SmallVector<unsigned> outputs;
-};
 
 /// A result of a program, and its attributes.
 struct Result {
@@ -124,88 +119,9 @@ private:
 // Functions
 //===----------------------------------------------------------------------===//
 
-static bool isFloatScalar(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.getRank() == 0 && tensor.getElementType().isF32();
-}
-
-/// Checks the form of @forward and finds its results.
-static FailureOr<ForwardResults> verifyForward(func::FuncOp forward) {
-  if (forward.isExternal() || !llvm::hasSingleElement(forward.getBody()))
-    return forward.emitError() << "expected @forward to have one block";
-  auto emit = [&](StringRef kind, unsigned i, StringRef expected,
-                  PortRoleAttr got) {
-    InFlightDiagnostic diag = forward.emitError()
-                              << "expected " << kRoleAttrName << " of " << kind
-                              << ' ' << i << " of @forward to be " << expected
-                              << ", got ";
-    if (got)
-      diag << stringifyPortRole(got.getRole());
-    else
-      diag << "none";
-    return failure();
-  };
-  for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
-    auto role = forward.getArgAttrOfType<PortRoleAttr>(i, kRoleAttrName);
-    if (!role || (role.getRole() != PortRole::Features &&
-                  role.getRole() != PortRole::Labels))
-      return emit("argument", i, "features or labels", role);
-  }
-  std::optional<unsigned> lossSum, labelCount;
-  ForwardResults results;
-  for (auto [i, type] : llvm::enumerate(forward.getResultTypes())) {
-    auto attribute =
-        forward.getResultAttrOfType<PortRoleAttr>(i, kRoleAttrName);
-    std::optional<PortRole> role;
-    if (attribute)
-      role = attribute.getRole();
-    if (role == PortRole::Output) {
-      results.outputs.push_back(i);
-      continue;
-    }
-    if (role != PortRole::LossSum && role != PortRole::LabelCount)
-      return emit("result", i, "loss_sum, label_count or output", attribute);
-    std::optional<unsigned> &found =
-        role == PortRole::LossSum ? lossSum : labelCount;
-    if (found)
-      return forward.emitError()
-             << "expected one result of @forward of the role "
-             << stringifyPortRole(*role) << ", got results " << *found
-             << " and " << i;
-    if (!isFloatScalar(type))
-      return forward.emitError()
-             << "expected result " << i << " of @forward, its "
-             << stringifyPortRole(*role) << ", to be tensor<f32>, got " << type;
-    found = i;
-  }
-  if (!lossSum || !labelCount)
-    return forward.emitError()
-           << "expected @forward to return the sum of the losses and the "
-              "number of labels (heddle.role loss_sum and label_count), got no "
-           << (lossSum ? "label_count" : "loss_sum");
-  results.lossSum = *lossSum;
-  results.labelCount = *labelCount;
-  return results;
-}
-
-/// Checks that @forward stores nothing but buffers.
-static LogicalResult verifyStores(func::FuncOp forward,
-                                  const SymbolTable &symbols) {
-  for (StoreOp store : forward.getOps<StoreOp>()) {
-    auto variable = symbols.lookup<VariableOp>(store.getVariable());
-    if (!variable || variable.getRole() != VariableRole::Buffer)
-      return store.emitOpError()
-             << "expected @forward to store variables of role buffer alone, "
-                "got @"
-             << store.getVariable();
-  }
-  return success();
-}
-
 /// Erases the stores of a program that leaves the model as it is.
 static void removeStores(func::FuncOp function) {
-  for (StoreOp store : llvm::make_early_inc_range(function.getOps<StoreOp>()))
-    store.erase();
+  function.walk([](StoreOp store) { store.erase(); });
 }
 
 /// Erases unused ops.
@@ -532,19 +448,8 @@ struct BuildTrainingStepPass
     FailureOr<ForwardResults> results = verifyForward(forward);
     SymbolTable symbols(module);
     if (failed(results) || failed(verifyStores(forward, symbols)) ||
-        failed(verifyGroups(module, symbols)))
+        failed(verifyGroups(module, symbols)) || failed(verifyModule(module)))
       return failure();
-    for (unsigned role = 0; role <= getMaxEnumValForProgramRole(); ++role) {
-      StringRef name = stringifyProgramRole(static_cast<ProgramRole>(role));
-      if (auto taken = module.lookupSymbol<func::FuncOp>(name))
-        return taken.emitError()
-               << "expected a module with @forward alone, got @" << name;
-    }
-    for (VariableOp variable : module.getOps<VariableOp>())
-      if (variable.getRole() == VariableRole::Parameter &&
-          !variable.getTensorType().getElementType().isF32())
-        return variable.emitError() << "expected a parameter of f32, got "
-                                    << variable.getTensorType();
     StepBuilder builder(module, forward, *results, options);
     if (options.train && options.microBatches == 1 &&
         failed(builder.buildStep()))

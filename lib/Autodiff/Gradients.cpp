@@ -109,6 +109,8 @@ FailureOr<SmallVector<Value>> heddle::buildGradients(OpBuilder &builder,
   Namer namer;
   OpBuilder named(builder);
   named.setListener(&namer);
+  // Erased at the end: until then their results are keys of the maps.
+  SmallVector<Operation *> replaced;
   for (Operation *op : llvm::reverse(program)) {
     SmallVector<Value> resultGradients;
     for (Value result : op->getResults())
@@ -128,6 +130,7 @@ FailureOr<SmallVector<Value>> heddle::buildGradients(OpBuilder &builder,
       if (failed(
               buildLoopGradients(named, loop, resultGradients, isActive, add)))
         return failure();
+      replaced.push_back(loop);
       continue;
     }
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
@@ -163,5 +166,7 @@ FailureOr<SmallVector<Value>> heddle::buildGradients(OpBuilder &builder,
   SmallVector<Value> result;
   for (Value value : wrt)
     result.push_back(gradients.lookup(value));
+  for (Operation *loop : replaced)
+    loop->erase();
   return result;
 }

@@ -1,11 +1,13 @@
 //===- LoopGradients.cpp - Backward through a loop ------------------------===//
 
 #include "LoopGradients.h"
+#include "dialects/Heddle/Heddle.h"
 #include "heddle/Autodiff/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -85,6 +87,25 @@ private:
 
 } // namespace
 
+/// Checks that the body of a loop may run again in the backward loop.
+static LogicalResult verifyRepeatable(scf::ForOp loop) {
+  WalkResult result = loop.getBody()->walk([](Operation *op) {
+    if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+        isMemoryEffectFree(op))
+      return WalkResult::advance();
+    InFlightDiagnostic diag = op->emitOpError();
+    if (isa<LoadOp>(op))
+      diag << "expected it before the loop";
+    else if (isa<StoreOp>(op))
+      diag << "expected it after the loop, of a value that the loop carries";
+    else
+      diag << "expected no side effect in a loop";
+    diag << ": the loop has a gradient, so the backward pass repeats its body";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult LoopGradients::analyze() {
   std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound()),
                          upper = getConstantIntValue(loop.getUpperBound()),
@@ -108,7 +129,7 @@ LogicalResult LoopGradients::analyze() {
              << value.argument.getType()
              << ": the gradient of another loop is not defined";
   }
-  return success();
+  return verifyRepeatable(loop);
 }
 
 void LoopGradients::getPlace(Value iteration, RankedTensorType type,

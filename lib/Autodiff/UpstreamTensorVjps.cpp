@@ -172,6 +172,10 @@ static LogicalResult gatherVjp(tensor::GatherOp op, VjpContext &c) {
   for (int64_t dim : gathered)
     front.push_back(source.getDimSize(dim));
   int64_t rows = ShapedType::getNumElements(front), width = 1;
+  if (rows > std::numeric_limits<int32_t>::max())
+    return op.emitOpError()
+           << "expected at most 2147483647 slices, whose numbers are i32, got "
+           << rows << ": its gradient is not defined";
   for (int64_t dim = 0; dim < source.getRank(); ++dim)
     if (!llvm::is_contained(gathered, dim)) {
       order.push_back(dim);

@@ -33,7 +33,9 @@ static std::optional<DType> runtimeType(safetensors::DType type) {
   return std::nullopt;
 }
 
-Expected<Batch> heddle::runtime::readBatch(const std::filesystem::path &path) {
+/// Reads a file's tensors, with their data or without.
+static Expected<Batch> readTensors(const std::filesystem::path &path,
+                                   bool withData) {
   auto reader = safetensors::Reader::open(path.string());
   if (!reader.ok()) // the error names the file
     return std::move(reader).status().in("batch");
@@ -45,12 +47,20 @@ Expected<Batch> heddle::runtime::readBatch(const std::filesystem::path &path) {
       return error(contextOf(batch) + ": tensor '" + tensor.name +
                    "': no program takes a tensor of type " +
                    std::string(safetensors::name(tensor.dtype)));
-    batch.tensors.push_back({tensor.name,
-                             *type,
-                             tensor.shape,
-                             {tensor.data.begin(), tensor.data.end()}});
+    batch.tensors.push_back({tensor.name, *type, tensor.shape, {}});
+    if (withData)
+      batch.tensors.back().data.assign(tensor.data.begin(), tensor.data.end());
   }
   return batch;
+}
+
+Expected<Batch> heddle::runtime::readBatch(const std::filesystem::path &path) {
+  return readTensors(path, /*withData=*/true);
+}
+
+Expected<Batch>
+heddle::runtime::readBatchShapes(const std::filesystem::path &path) {
+  return readTensors(path, /*withData=*/false);
 }
 
 namespace {
@@ -65,6 +75,7 @@ public:
         context(contextOf(batch)) {}
 
   Expected<InputValues> run();
+  Expected<int64_t> runOnShapes();
 
 private:
   Expected<BatchTensor> findTensor(const PortInfo &input) const;
@@ -123,6 +134,8 @@ Expected<BatchTensor> Matcher::makeLabels(const PortInfo &input) const {
   if (!labels.ok())
     return labels;
   labels->name = input.name;
+  if (labels->data.empty()) // only shapes are wanted
+    return labels;
   int64_t rows = labels->shape[0], sequence = labels->shape[1];
   auto *ids = reinterpret_cast<int32_t *>(labels->data.data());
   for (int64_t row = 0; row < rows; ++row, ids += sequence) {
@@ -269,8 +282,28 @@ Expected<InputValues> Matcher::run() {
   return result;
 }
 
+Expected<int64_t> Matcher::runOnShapes() {
+  std::optional<int64_t> rows;
+  for (const PortInfo &input : inputs) {
+    auto tensor = findTensor(input);
+    if (!tensor.ok())
+      return std::move(tensor).status();
+    HEDDLE_RT_RETURN_IF_ERROR(checkShape(input, *tensor));
+    if (!rows && !tensor->shape.empty())
+      rows = tensor->shape[0];
+  }
+  return rows.value_or(1);
+}
+
 Expected<InputValues>
 heddle::runtime::matchBatch(const Batch &batch, const Manifest &manifest,
                             std::span<const PortInfo> inputs, int64_t parts) {
   return Matcher(batch, manifest, inputs, parts).run();
+}
+
+Expected<int64_t> heddle::runtime::matchShapes(const Batch &batch,
+                                               const Manifest &manifest,
+                                               std::span<const PortInfo> inputs,
+                                               int64_t parts) {
+  return Matcher(batch, manifest, inputs, parts).runOnShapes();
 }

@@ -33,6 +33,14 @@ Expected<InputValues> matchBatch(const Batch &batch, const Manifest &manifest,
                                  std::span<const PortInfo> inputs,
                                  int64_t parts);
 
+/// Reads the types and shapes of a file's tensors; they have no data.
+Expected<Batch> readBatchShapes(const std::filesystem::path &path);
+
+/// Checks the types and shapes of a batch's tensors, which may have no data, as
+/// `matchBatch` does. Returns the batch's rows.
+Expected<int64_t> matchShapes(const Batch &batch, const Manifest &manifest,
+                              std::span<const PortInfo> inputs, int64_t parts);
+
 } // namespace heddle::runtime
 
 #endif // HEDDLE_RT_TRAINER_BATCH_H

@@ -2,9 +2,11 @@
 
 #include "Batch.h"
 #include "Trainer.h"
+#include "heddle_rt/checksum.h"
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <system_error>
 
 namespace fs = std::filesystem;
@@ -23,9 +25,14 @@ heddle::runtime::listBatches(const fs::path &data) {
   if (!fs::is_directory(data, failure))
     return std::vector<fs::path>{data};
   std::vector<fs::path> files;
-  for (const fs::directory_entry &entry : fs::directory_iterator(data, failure))
-    if (entry.path().extension() == batchExtension)
-      files.push_back(entry.path());
+  // Not a range-based loop, whose increment throws.
+  for (fs::directory_iterator entry(data, failure), end;
+       !failure && entry != end; entry.increment(failure)) {
+    std::error_code ignored; // reading the file reports it
+    if (entry->path().extension() == batchExtension &&
+        !entry->is_directory(ignored))
+      files.push_back(entry->path());
+  }
   if (failure)
     return error("folder '" + data.string() + "': " + failure.message());
   if (files.empty())
@@ -35,6 +42,21 @@ heddle::runtime::listBatches(const fs::path &data) {
   return files;
 }
 
+/// Returns a checksum of the names and sizes of files, or an error.
+static Expected<uint64_t> checksumOfFiles(const std::vector<fs::path> &files) {
+  Checksum checksum;
+  for (const fs::path &file : files) {
+    std::error_code failure;
+    uint64_t size = fs::file_size(file, failure);
+    if (failure)
+      return error("batch '" + file.string() + "': " + failure.message());
+    std::string name = file.filename().string();
+    checksum.update(std::as_bytes(std::span(name.c_str(), name.size() + 1)));
+    checksum.update(std::as_bytes(std::span(&size, 1)));
+  }
+  return checksum.value();
+}
+
 Status Trainer::openBatches() {
   auto files = listBatches(options.data);
   if (!files.ok())
@@ -42,13 +64,50 @@ Status Trainer::openBatches() {
   auto held = static_cast<size_t>(options.heldOutFraction *
                                   static_cast<double>(files->size()));
   held = std::min(held, files->size() - 1);
+  std::error_code ignored;
+  if (fs::is_directory(options.data, ignored)) {
+    auto checksum = checksumOfFiles(*files);
+    if (!checksum.ok())
+      return std::move(checksum).status();
+    filesChecksum = *checksum;
+    if (held == 0 && options.heldOutFraction > 0) {
+      std::ostringstream text;
+      text << "no batch is held out: a fraction of " << options.heldOutFraction
+           << " of " << files->size() << " is less than one batch";
+      observer.note(text.str());
+    }
+  }
   batches.assign(files->begin(), files->end() - held);
   heldOutBatches.assign(files->end() - held, files->end());
   auto first = readBatchOf(batches.front());
   if (!first.ok())
     return std::move(first).status();
   inputs = *std::move(first);
+  // A step far from now should not be the first to find a file unfit.
+  for (size_t i = 1; i < files->size(); ++i)
+    HEDDLE_RT_RETURN_IF_ERROR(checkBatch((*files)[i]));
   return Status::success();
+}
+
+/// Checks that a file has the rows of a step.
+Status Trainer::checkRows(const fs::path &file, int64_t rows) const {
+  if (rows == tables.rowsPerStep())
+    return Status::success();
+  return error("batch '" + file.string() + "': expected " +
+               std::to_string(tables.rowsPerStep()) +
+               " rows, those of a step, got " + std::to_string(rows));
+}
+
+/// Checks the types and shapes of a file's tensors, without reading its data.
+Status Trainer::checkBatch(const fs::path &file) const {
+  auto opened = readBatchShapes(file);
+  if (!opened.ok())
+    return std::move(opened).status();
+  auto rows = matchShapes(*opened, session.manifest(), tables.inputs,
+                          tables.microBatches);
+  if (!rows.ok())
+    return std::move(rows).status();
+  return checkRows(file, *rows);
 }
 
 /// Returns the values of each input that a file holds, of all micro-batches.
@@ -61,11 +120,7 @@ Trainer::readBatchOf(const fs::path &file) const {
                             tables.microBatches);
   if (!matched.ok())
     return std::move(matched).status();
-  if (matched->rows != tables.rowsPerStep())
-    return error("batch '" + file.string() + "': expected " +
-                 std::to_string(tables.rowsPerStep()) +
-                 " rows, those of a step, got " +
-                 std::to_string(matched->rows));
+  HEDDLE_RT_RETURN_IF_ERROR(checkRows(file, matched->rows));
   return std::move(matched->values);
 }
 

@@ -39,6 +39,8 @@ static std::string stateToJSON(const TrainingState &state) {
                                  {"sequence", state.sequence},
                                  {"held_out_fraction", state.heldOutFraction},
                                  {"checksums", true}};
+  if (state.files)
+    json["files"] = *state.files;
   if (state.loss)
     json["loss"] = *state.loss;
   if (state.program)
@@ -84,6 +86,9 @@ Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
   integer("sequence", state.sequence);
   if (auto found = json.find("data"); found != json.end() && found->is_string())
     found->get_to(state.data);
+  if (auto found = json.find("files");
+      found != json.end() && found->is_number_unsigned())
+    state.files = found->get<uint64_t>();
   if (auto found = json.find("loss"); found != json.end() && found->is_number())
     state.loss = found->get<double>();
   if (auto found = json.find("program");

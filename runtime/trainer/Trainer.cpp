@@ -163,15 +163,17 @@ Status Trainer::resumeState(const fs::path &directory) {
   if (!saved.ok())
     return std::move(saved).status();
   TrainingState now = state();
+  auto refuse = [&](const std::string &what) {
+    return error("cannot resume from '" + directory.string() + "': " + what +
+                 ", so the run would not be the same; start a new run from "
+                 "this checkpoint instead");
+  };
   auto differs = [&](const std::string &what, const auto &was,
                      const auto &is) -> Status {
     if (was == is)
       return Status::success();
-    return error("cannot resume from '" + directory.string() + "': " + what +
-                 " was " + std::to_string(was) + " and is now " +
-                 std::to_string(is) +
-                 ", so the run would not be the same; start a new run from "
-                 "this checkpoint instead");
+    return refuse(what + " was " + std::to_string(was) + " and is now " +
+                  std::to_string(is));
   };
   HEDDLE_RT_RETURN_IF_ERROR(differs("the seed", saved->seed, now.seed));
   HEDDLE_RT_RETURN_IF_ERROR(differs("the number of tokens of the data",
@@ -182,6 +184,9 @@ Status Trainer::resumeState(const fs::path &directory) {
       differs("the sequence length", saved->sequence, now.sequence));
   HEDDLE_RT_RETURN_IF_ERROR(differs(
       "the held-out fraction", saved->heldOutFraction, now.heldOutFraction));
+  if (saved->files && now.files && *saved->files != *now.files)
+    return refuse("the names or sizes of the files in '" +
+                  options.data.string() + "' have changed");
 
   HEDDLE_RT_RETURN_IF_ERROR(loadCheckpoint(session, directory));
   auto step = tables.readStep(session);
@@ -209,6 +214,7 @@ TrainingState Trainer::state() const {
       data ? data->size()
            : tables.labelsPerStep() *
                  static_cast<int64_t>(batches.size() + heldOutBatches.size());
+  state.files = filesChecksum;
   state.rowsPerStep = tables.rowsPerStep();
   state.sequence = tables.labelsPerStep() / tables.rowsPerStep();
   state.heldOutFraction = options.heldOutFraction;

@@ -38,6 +38,8 @@ public:
 private:
   Status openData();
   Status openBatches();
+  Status checkRows(const std::filesystem::path &file, int64_t rows) const;
+  Status checkBatch(const std::filesystem::path &file) const;
   Expected<std::vector<std::vector<std::byte>>>
   readBatchOf(const std::filesystem::path &file) const;
   Status startState();
@@ -76,6 +78,8 @@ private:
   std::optional<TokenData> data;
   std::optional<WindowSampler> sampler;
   std::vector<std::filesystem::path> batches, heldOutBatches;
+  /// TrainingState::files of a folder of batches.
+  std::optional<uint64_t> filesChecksum;
   /// Ranges [first, last) of a micro-batch's rows that this process needs.
   std::vector<std::pair<int64_t, int64_t>> localRows;
   /// The values of each input, of all micro-batches of a step.

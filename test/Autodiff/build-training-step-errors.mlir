@@ -269,3 +269,136 @@ module {
     return %sum, %count : tensor<f32>, tensor<f32>
   }
 }
+
+// -----
+
+// The body of a loop that has a gradient runs again in the backward pass.
+module {
+  heddle.variable @w : tensor<4xf32> parameter init(ones)
+  heddle.variable @s : tensor<4xf32> buffer init(ones)
+  func.func @forward(%x: tensor<4xf32> {heddle.role = #heddle.port_role<features>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}) {
+    %w = heddle.load @w : tensor<4xf32>
+    %count = arith.constant dense<2.0> : tensor<f32>
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %y = scf.for %i = %c0 to %c3 step %c1 iter_args(%h = %w) -> tensor<4xf32> {
+      // expected-error @below {{'heddle.store' op expected it after the loop, of a value that the loop carries: the loop has a gradient, so the backward pass repeats its body}}
+      heddle.store %h, @s : tensor<4xf32>
+      %next = arith.mulf %h, %h : tensor<4xf32>
+      scf.yield %next : tensor<4xf32>
+    }
+    %sum = heddle.reduce sum %y over [0] : tensor<4xf32> -> tensor<f32>
+    return %sum, %count : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
+// The buffer may have another value by then.
+module {
+  heddle.variable @w : tensor<4xf32> parameter init(ones)
+  heddle.variable @s : tensor<4xf32> buffer init(ones)
+  func.func @forward(%x: tensor<4xf32> {heddle.role = #heddle.port_role<features>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}) {
+    %w = heddle.load @w : tensor<4xf32>
+    %count = arith.constant dense<2.0> : tensor<f32>
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %y = scf.for %i = %c0 to %c3 step %c1 iter_args(%h = %w) -> tensor<4xf32> {
+      // expected-error @below {{'heddle.load' op expected it before the loop: the loop has a gradient, so the backward pass repeats its body}}
+      %s = heddle.load @s : tensor<4xf32>
+      %next = arith.mulf %h, %s : tensor<4xf32>
+      scf.yield %next : tensor<4xf32>
+    }
+    %sum = heddle.reduce sum %y over [0] : tensor<4xf32> -> tensor<f32>
+    return %sum, %count : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
+// The same in a loop that is in the body.
+module {
+  heddle.variable @w : tensor<4xf32> parameter init(ones)
+  heddle.variable @s : tensor<4xf32> buffer init(ones)
+  func.func @forward(%x: tensor<4xf32> {heddle.role = #heddle.port_role<features>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}) {
+    %w = heddle.load @w : tensor<4xf32>
+    %count = arith.constant dense<2.0> : tensor<f32>
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %y = scf.for %i = %c0 to %c3 step %c1 iter_args(%h = %w) -> tensor<4xf32> {
+      %next = scf.for %j = %c0 to %c3 step %c1 iter_args(%g = %h) -> tensor<4xf32> {
+        // expected-error @below {{'heddle.store' op expected it after the loop, of a value that the loop carries: the loop has a gradient, so the backward pass repeats its body}}
+        heddle.store %g, @s : tensor<4xf32>
+        %square = arith.mulf %g, %g : tensor<4xf32>
+        scf.yield %square : tensor<4xf32>
+      }
+      scf.yield %next : tensor<4xf32>
+    }
+    %sum = heddle.reduce sum %y over [0] : tensor<4xf32> -> tensor<f32>
+    return %sum, %count : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
+// Any other side effect.
+module {
+  heddle.variable @w : tensor<4xf32> parameter init(ones)
+  heddle.variable @s : tensor<4xf32> buffer init(ones)
+  func.func @forward(%x: tensor<4xf32> {heddle.role = #heddle.port_role<features>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}) {
+    %w = heddle.load @w : tensor<4xf32>
+    %count = arith.constant dense<2.0> : tensor<f32>
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %y = scf.for %i = %c0 to %c3 step %c1 iter_args(%h = %w) -> tensor<4xf32> {
+      // expected-error @below {{'memref.alloc' op expected no side effect in a loop: the loop has a gradient, so the backward pass repeats its body}}
+      %memory = memref.alloc() : memref<4xf32>
+      %next = arith.mulf %h, %h : tensor<4xf32>
+      scf.yield %next : tensor<4xf32>
+    }
+    %sum = heddle.reduce sum %y over [0] : tensor<4xf32> -> tensor<f32>
+    return %sum, %count : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
+// A parameter that is stored in a loop.
+module {
+  heddle.variable @w : tensor<4xf32> parameter init(ones)
+  func.func @forward(%x: tensor<4xf32> {heddle.role = #heddle.port_role<features>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}) {
+    %count = arith.constant dense<2.0> : tensor<f32>
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %c1 step %c1 {
+      // expected-error @below {{expected @forward to store variables of role buffer alone, got @w}}
+      heddle.store %x, @w : tensor<4xf32>
+    }
+    return %count, %count : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
+// A gather of more slices than an i32 can number.
+module {
+  heddle.variable @w : tensor<65536x65536xf32> parameter init(ones)
+  func.func @forward(%x: tensor<3x2xi32> {heddle.role = #heddle.port_role<features>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}) {
+    %w = heddle.load @w : tensor<65536x65536xf32>
+    %count = arith.constant dense<2.0> : tensor<f32>
+    // expected-error @below {{'tensor.gather' op expected at most 2147483647 slices, whose numbers are i32, got 4294967296: its gradient is not defined}}
+    %y = tensor.gather %w[%x] gather_dims([0, 1]) : (tensor<65536x65536xf32>, tensor<3x2xi32>) -> tensor<3xf32>
+    %sum = heddle.reduce sum %y over [0] : tensor<3xf32> -> tensor<f32>
+    return %sum, %count : tensor<f32>, tensor<f32>
+  }
+}

@@ -10,6 +10,8 @@ from typing import Any
 import heddle.torch
 import parity
 import torch
+from heddle.torch import symbolic
+from heddle.torch.capture import Captured
 from torch import nn
 from torch.nn import functional as F
 
@@ -328,6 +330,44 @@ class Modules(unittest.TestCase):
         for others in losses[1:]:
             for a, b in zip(losses[0], others, strict=True):
                 self.assertAlmostEqual(a, b, places=5)
+
+    def test_files_that_are_no_plans(self) -> None:
+        """The compiler reports them, not the number of micro-batches."""
+        batch = (torch.randn(4, 6), torch.randn(4, 2))
+        model = nn.Linear(6, 2)
+        optimizer = torch.optim.AdamW(model.parameters())
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "plan.json")
+            for text in ("{", "[]", '{"version": 1, "prediction": null}'):
+                file.write_text(text)
+                with (
+                    self.subTest(text),
+                    self.assertRaisesRegex(heddle.CompileError, "plan.json.*expected"),
+                ):
+                    heddle.torch.Trainer(model, batch, optimizer, nn.MSELoss(), file)
+
+    def test_conditions_on_rows(self) -> None:
+        """Conditions that PyTorch leaves in the graph hold for the bound rows."""
+
+        class Even(nn.Module):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                torch._check(x.shape[0] % 2 == 0, lambda: "pairs of rows")
+                return x.sum()
+
+        shapes = {"x": {0: torch.export.Dim("rows", min=2)}}
+        program = torch.export.export(
+            Even(), (torch.ones(4, 3),), dynamic_shapes=shapes,
+            prefer_deferred_runtime_asserts_over_guards=True,
+        )  # fmt: skip
+        nodes = [node for node in program.graph.nodes if node.op != "output"]
+        captured = Captured(nodes, {}, {}, {}, [("loss", nodes[-1])], {})
+        self.assertIn("_assert_scalar", " ".join(str(node.target) for node in nodes))
+        bound = symbolic.bind(captured, 6).nodes[0].meta["val"]
+        self.assertEqual(bound.shape, (6, 3))
+        with self.assertRaisesRegex(
+            heddle.torch.TorchError, "number of rows that the model allows, got 5: "
+        ):
+            symbolic.bind(captured, 5)
 
     def test_errors(self) -> None:
         class Sums(nn.Module):

@@ -109,7 +109,8 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
       ->capture_default_str()
       ->check(notNegative());
   app.add_option("--eval-windows", options.evaluateWindows,
-                 "Windows of the held-out data to evaluate (0: all)")
+                 "Windows of the held-out data to evaluate; of a folder, whole "
+                 "batches (0: all)")
       ->capture_default_str()
       ->check(notNegative());
   app.add_option(

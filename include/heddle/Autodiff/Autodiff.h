@@ -33,8 +33,11 @@ struct Seed {
 /// depends on the value. New ops go to the builder's insertion point, which
 /// must come after every op of the program. They are built in reverse program
 /// order, so sums have a deterministic order. Some of them may be dead. A loop
-/// (`scf.for`) is replaced by one that also stores what it carries. Emits an
-/// error on an op without a gradient between `wrt` and the seeds.
+/// (`scf.for`) is replaced by one that also stores what it carries, and erased,
+/// so results of it among the seeds' values are gone then. Its body is
+/// repeated in the backward loop, so it must not have side effects or load
+/// variables. Emits an error on an op without a gradient between `wrt` and the
+/// seeds.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 buildGradients(mlir::OpBuilder &builder, mlir::Block &block,
                llvm::ArrayRef<Seed> seeds, llvm::ArrayRef<mlir::Value> wrt);

@@ -12,9 +12,9 @@ from torch.utils import _pytree
 from heddle.torch.capture import Captured
 from heddle.torch.errors import TorchError
 
-# Checks of symbolic sizes, which binding does.
+# Checks of types, which hold for any number of rows, and of numbers that only a run
+# knows.
 _CHECKS = {
-    "_assert_scalar",
     "_assert_tensor_metadata",
     "sym_constrain_range",
     "sym_constrain_range_for_size",
@@ -66,6 +66,9 @@ def bind(captured: Captured, rows: int) -> Captured:
                 raise TorchError(f"expected a function, got {node.op} {node.target}")
             elif getattr(node.target, "_opname", "") in _CHECKS:
                 continue
+            elif getattr(node.target, "_opname", "") == "_assert_scalar":
+                _check(torch.fx.map_arg(node.args, values.__getitem__), rows)
+                continue
             else:
                 # PyTorch's own stub does not know that maps keep the structure.
                 args: Any = torch.fx.map_arg(node.args, values.__getitem__)
@@ -90,6 +93,16 @@ def bind(captured: Captured, rows: int) -> Captured:
         mutations={name: nodes[n] for name, n in captured.mutations.items()},
         states=dict(captured.states),
     )
+
+
+def _check(args: Any, rows: int) -> None:
+    """Raises an error if a condition of the model on its sizes does not hold. One on
+    values in tensors is no number yet."""
+    condition, message = args
+    if isinstance(condition, (bool, int, float)) and not condition:
+        raise TorchError(
+            f"expected a number of rows that the model allows, got {rows}: {message}"
+        )
 
 
 def _placeholder(

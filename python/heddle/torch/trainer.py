@@ -56,11 +56,15 @@ def flags_of(plan: Plan) -> list[str]:
 
 def micro_batches_of(plan: Plan) -> int:
     """Returns the number of micro-batches that a plan's file was made for, which
-    the rows of a step are divided into; 1 if it does not say."""
+    the rows of a step are divided into; 1 if it does not say. The compiler reports
+    a file that is no plan."""
     if not isinstance(plan, (str, os.PathLike)) or plan == AUTO:
         return 1
-    prediction = json.loads(pathlib.Path(plan).read_text()).get("prediction", {})
-    return int(prediction.get("micro_batches", 1))
+    try:
+        prediction = json.loads(pathlib.Path(plan).read_text())["prediction"]
+        return max(1, int(prediction["micro_batches"]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return 1
 
 
 def to_numpy(value: Any) -> np.ndarray:

@@ -27,14 +27,17 @@ struct TrainOptions {
   /// A token file. Or one batch (.safetensors), as `evaluate` reads it: then
   /// every step trains on this batch, and nothing is held out. Or a folder of
   /// such batches, which follow each other by name, again and again; the last
-  /// ones are held out.
+  /// ones are held out. The types and shapes of all files are checked at first.
+  /// A run resumes only with files of the same names and sizes; what they hold
+  /// is not compared.
   std::filesystem::path data;
   std::optional<TokenFormat> format; ///< unset: guessed by name and vocabulary
   double heldOutFraction = 0.1;
 
-  int64_t steps = 0;           ///< total, including the steps before a resume
-  int64_t evaluateEach = 100;  ///< in steps; 0: only at the end
-  int64_t evaluateWindows = 0; ///< windows of the held-out tail; 0: all of them
+  int64_t steps = 0;          ///< total, including the steps before a resume
+  int64_t evaluateEach = 100; ///< in steps; 0: only at the end
+  /// Windows of the held-out tail, or batches of a folder; 0: all of them.
+  int64_t evaluateWindows = 0;
 
   std::filesystem::path output; ///< the run's folder; empty: no checkpoints
   int64_t checkpointEach = 100; ///< in steps; 0: only at the end
