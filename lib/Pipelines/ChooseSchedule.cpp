@@ -43,7 +43,9 @@ struct Stated {
   std::optional<RecomputeMode> recompute;
   /// The plan treats all layers alike.
   bool hasEqualLayers = true;
-  bool scattersSums = false;
+  /// Unset: the chooser may scatter sums, or cut exchanges in a ring.
+  std::optional<bool> scatterSums = std::nullopt;
+  std::optional<bool> exchangeRing = std::nullopt;
 };
 
 class Chooser {
@@ -102,7 +104,12 @@ static Stated getStated(const CompileOptions &options) {
       return {};
     }
     stated = {plan->overlap, plan->subBatches, plan->recompute,
-              treatsLayersAlike(*plan), plan->scatterSums};
+              treatsLayersAlike(*plan)};
+    // `false` in the plan's text is stated, too.
+    if (plan->getPosition("scatter_sums").line != 0)
+      stated.scatterSums = plan->scatterSums;
+    if (plan->getPosition("exchange_ring").line != 0)
+      stated.exchangeRing = plan->exchangeRing;
   }
   stated.overlap = options.overlap.value_or(stated.overlap);
   if (options.subBatches != 0)
@@ -110,7 +117,10 @@ static Stated getStated(const CompileOptions &options) {
   if (options.recompute)
     stated.recompute = options.recompute;
   stated.hasEqualLayers &= options.mesh.pipeline <= 1;
-  stated.scattersSums |= options.scatterSums;
+  if (options.scatterSums)
+    stated.scatterSums = true;
+  if (options.exchangeRing)
+    stated.exchangeRing = true;
   return stated;
 }
 
@@ -282,8 +292,8 @@ void Chooser::fillMemory(VariantPrediction first) {
 /// Returns whether the program may have sums that are not scattered yet. Those
 /// of a standard plan come from tensor parallelism.
 bool Chooser::mayScatterSums() const {
-  if (stated.scattersSums)
-    return false;
+  if (stated.scatterSums)
+    return false; // scattered already, or not wanted
   const DefaultMesh &mesh = options.mesh;
   return !options.planText.empty() || !isModel(module) ||
          (!mesh.sequence &&
@@ -315,7 +325,7 @@ std::optional<ScheduleChoice> Chooser::choose() {
     scattering.scattersSums = true;
     tryVariant(scattering);
   }
-  if (!options.mesh.sequence && !stated.scattersSums &&
+  if (!options.mesh.sequence && !stated.scatterSums.value_or(false) &&
       !choice.best.variant.scattersSums)
     return choice;
   ScheduleVariant whole = choice.best.variant;
@@ -326,7 +336,7 @@ std::optional<ScheduleChoice> Chooser::choose() {
     tryVariant(chunked);
   }
   // A ring cuts exchanges along the rows, and chunks those along others.
-  if (choice.best.variant == whole) {
+  if (!stated.exchangeRing) {
     whole.exchangesInRing = true;
     tryVariant(whole);
   }

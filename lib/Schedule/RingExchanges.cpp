@@ -44,8 +44,8 @@ struct RowProduct {
 };
 } // namespace
 
-/// Returns how the product computes row by row along the letter, if nothing is
-/// added to its result that would have to be cut as well.
+/// Returns how the product computes row by row along the letter. nullopt if the
+/// product has a bias or an accumulator, which would have to be cut as well.
 static std::optional<RowProduct> getRowProduct(ContractOp product,
                                                char letter) {
   if (product.getAccumulate() || product.getBias())
@@ -168,22 +168,30 @@ Value Ring::join(ValueRange parts, int64_t dim) {
                      getRow(0, rows, /*isBackward=*/true), rows * members);
 }
 
+/// Returns the product whose result only goes to `sum`, an all-reduce or a
+/// reduce-scatter, if a ring of the members can scatter its rows along `dim`.
+template <typename OpT>
+static std::optional<RowProduct> getScatteredProduct(OpT sum, int64_t dim,
+                                                     int64_t members) {
+  auto product = sum.getInput().template getDefiningOp<ContractOp>();
+  if (!product || !product.getResult().hasOneUse() ||
+      product->getBlock() != sum->getBlock() ||
+      sum.getKind() != ReductionKind::Sum || members < 2 ||
+      cast<RankedTensorType>(product.getType()).getDimSize(dim) % members != 0)
+    return std::nullopt;
+  return getRowProduct(product,
+                       product.getContraction().getResult().getValue()[dim]);
+}
+
 /// Cuts a product whose result only goes to a reduce-scatter along its rows.
 static void cutScatter(comm::ReduceScatterOp scatter, MeshAttr mesh) {
-  auto product = scatter.getInput().getDefiningOp<ContractOp>();
-  auto whole = cast<RankedTensorType>(scatter.getInput().getType());
   auto part = cast<RankedTensorType>(scatter.getType());
   int64_t dim = scatter.getDim(), rows = part.getDimSize(dim);
   int64_t members = mesh.getSize(scatter.getAxes().getAxes());
-  if (!product || !product.getResult().hasOneUse() ||
-      product->getBlock() != scatter->getBlock() ||
-      scatter.getKind() != ReductionKind::Sum || members < 2 ||
-      whole.getDimSize(dim) != members * rows)
-    return;
-  std::optional<RowProduct> by = getRowProduct(
-      product, product.getContraction().getResult().getValue()[dim]);
+  std::optional<RowProduct> by = getScatteredProduct(scatter, dim, members);
   if (!by)
     return;
+  ContractOp product = by->op;
   OpBuilder builder(scatter);
   Ring ring(builder, scatter, scatter.getMesh(), scatter.getAxes(), members);
   Value sum;
@@ -251,18 +259,12 @@ static void cutGather(comm::AllGatherOp gather, MeshAttr mesh) {
 /// Makes a reduce-scatter and an all-gather of an all-reduce that alone reads a
 /// product, if the product can be cut.
 static void splitAllReduce(comm::AllReduceOp sum, MeshAttr mesh) {
-  auto product = sum.getInput().getDefiningOp<ContractOp>();
-  if (!product || !product.getResult().hasOneUse() ||
-      sum.getKind() != ReductionKind::Sum)
-    return;
   auto type = cast<RankedTensorType>(sum.getType());
   int64_t members = mesh.getSize(sum.getAxes().getAxes());
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
     if (type.getDimSize(dim) == 1)
       continue;
-    if (members < 2 || type.getDimSize(dim) % members != 0 ||
-        !getRowProduct(product,
-                       product.getContraction().getResult().getValue()[dim]))
+    if (!getScatteredProduct(sum, dim, members))
       return;
     OpBuilder builder(sum);
     RankedTensorType part = withRows(type, dim, type.getDimSize(dim) / members);

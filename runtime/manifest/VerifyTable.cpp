@@ -380,7 +380,8 @@ Status TableVerifier::checkTransfers() {
 /// Checks that no rank waits for ever: runs all ranks in the abstract. A send
 /// does not wait for its receive. An entry waits for the calls before it in the
 /// list, because a call that fills its stream's queue keeps the host from
-/// issuing later entries.
+/// issuing later entries. One thread issues the streams of all calls, so a
+/// transfer that waits there keeps back all of them.
 Status TableVerifier::checkProgress() const {
   auto entriesOf = [&](size_t rank) -> const std::vector<TableEntry> & {
     return table.lists[size_t(listOf[rank])].entries;
@@ -389,6 +390,11 @@ Status TableVerifier::checkProgress() const {
   for (size_t rank = 0; rank < coordinates.size(); ++rank)
     if (listOf[rank] >= 0)
       done[rank].resize(entriesOf(rank).size());
+  std::vector<std::set<int32_t>> ofCalls(coordinates.size()); // streams
+  for (size_t rank = 0; rank < coordinates.size(); ++rank)
+    for (size_t i = 0; i < done[rank].size(); ++i)
+      if (entriesOf(rank)[i].kind == Kind::Call)
+        ofCalls[rank].insert(entriesOf(rank)[i].stream);
   // Returns the rank and the entry of the send that a receive waits for.
   auto sendOf = [&](size_t rank, size_t receive) {
     auto [channel, place] = places.at({int32_t(rank), receive});
@@ -417,6 +423,8 @@ Status TableVerifier::checkProgress() const {
         done[rank][i] = moved = true;
       else if (entry.kind == Kind::Call)
         callsDone = false;
+      else if (ofCalls[rank].contains(entry.stream))
+        blocked.insert(ofCalls[rank].begin(), ofCalls[rank].end());
       else
         blocked.insert(entry.stream);
     }

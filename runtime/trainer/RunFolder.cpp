@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -80,6 +82,11 @@ RunLock::~RunLock() {
     ::close(descriptor); // releases the lock
 }
 
+/// How often, and after how many milliseconds, a run asks again for its lock.
+/// A process that only asks whether the folder is free holds it for a moment.
+static constexpr int lockTries = 20;
+static constexpr std::chrono::milliseconds lockPause(10);
+
 /// Locks the file in the given way, and fails if another process has it.
 static Status lockFile(int descriptor, int way, const fs::path &folder) {
   if (::flock(descriptor, way | LOCK_NB) == 0)
@@ -100,7 +107,10 @@ Status RunLock::checkFree(const fs::path &folder) {
   lock.descriptor =
       ::open((folder / lockName).c_str(), O_RDONLY | O_CLOEXEC, 0);
   if (lock.descriptor < 0)
-    return Status::success();
+    return errno == ENOENT
+               ? Status::success()
+               : error("cannot read '" + (folder / lockName).string() +
+                       "': " + std::strerror(errno));
   // Shared, so that two processes that ask do not take each other for a run.
   return lockFile(lock.descriptor, LOCK_SH, folder);
 }
@@ -112,8 +122,13 @@ Expected<RunLock> RunLock::take(const fs::path &folder) {
   if (lock.descriptor < 0)
     return error("cannot write to the folder '" + folder.string() +
                  "': " + std::strerror(errno));
-  if (Status status = lockFile(lock.descriptor, LOCK_EX, folder); !status.ok())
-    return status;
+  Status locked = lockFile(lock.descriptor, LOCK_EX, folder);
+  for (int i = 1; !locked.ok() && i < lockTries; ++i) {
+    std::this_thread::sleep_for(lockPause);
+    locked = lockFile(lock.descriptor, LOCK_EX, folder);
+  }
+  if (!locked.ok())
+    return locked;
   char text[256] = {};
   char host[128] = "an unknown host";
   ::gethostname(host, sizeof host - 1);

@@ -152,7 +152,8 @@ def RingExchangesPass : Pass<"heddle-ring-exchanges", "::mlir::ModuleOp"> {
 
     The dimensions before the rows must have size 1, so that blocks of rows are
     runs of memory; the members must divide the rows; the product has neither
-    bias nor accumulator. Other products and exchanges stay whole.
+    bias nor accumulator. Other products and exchanges stay whole, and so do
+    those in the bodies of loops and branches.
     ```
     %g = comm.all_gather %x dim 0 : 4x64 -> 8x64
     %p = heddle.contract [bh, hf -> bf] %g, %w : (8x64, 64x32) -> 8x32

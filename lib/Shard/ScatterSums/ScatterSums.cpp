@@ -1,8 +1,8 @@
 //===- ScatterSums.cpp - heddle-scatter-sums ------------------------------===//
 //
 // Every sum and every op of a region is either whole (W) or split (S). The
-// least cut of a graph finds the cheapest labels. On the source's side is what
-// is split. What a label costs is an edge to the other side:
+// least cut of a graph finds the cheapest labels. Nodes on the source's side
+// are split. The cost of a label is an edge to the opposite terminal:
 //
 //   a sum      W: all-reduce               S: reduce-scatter
 //   an op      W: its bytes                S: its bytes on a part of the rows,

@@ -105,6 +105,12 @@ size_t CudaDevice::scratchBytes() const {
 }
 
 Expected<const void *> CudaDevice::upload(const void *from, size_t bytes) {
+  std::lock_guard lock(copying);
+  return uploadLocked(from, bytes);
+}
+
+Expected<const void *> CudaDevice::uploadLocked(const void *from,
+                                                size_t bytes) {
   Address &copy = uploads[std::string(static_cast<const char *>(from), bytes)];
   if (!copy) {
     Expected<Address> memory = reserve(std::max<size_t>(bytes, 1));
@@ -121,9 +127,10 @@ Expected<const void *> CudaDevice::onDevice(const void *pointer, size_t bytes) {
   for (auto [start, size] : regions)
     if (address >= start && address < start + size)
       return pointer;
+  std::lock_guard lock(copying);
   Address &copy = constants[{pointer, bytes}];
   if (!copy) {
-    Expected<const void *> made = upload(pointer, bytes);
+    Expected<const void *> made = uploadLocked(pointer, bytes);
     HEDDLE_RT_RETURN_IF_ERROR(made.status());
     copy = addressOf(*made);
   }

@@ -123,6 +123,8 @@ private:
   };
   /// Returns the CUDA event of an event of a program; null: never recorded.
   Event findEvent(int32_t event) const;
+  /// As `upload`, which has locked `copying`.
+  Expected<const void *> uploadLocked(const void *from, size_t bytes);
   Status beginCapture();
   Status endCapture(Runs &runs);
   std::shared_ptr<Card> card;
@@ -137,6 +139,7 @@ private:
   std::optional<size_t> capturing; ///< the table whose run is recorded
   /// The regions' memory.
   std::vector<std::pair<Address, size_t>> regions;
+  std::mutex copying; ///< of `uploads` and `constants`; taken before `mutex`
   std::unordered_map<std::string, Address> uploads;             ///< by content
   std::map<std::pair<const void *, size_t>, Address> constants; ///< by place
   std::vector<Address> reserved;

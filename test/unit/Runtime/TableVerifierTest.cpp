@@ -215,6 +215,25 @@ TEST(TableVerifier, ASendMayComeTooLate) {
             "send of rank 1, entry 3, which never begins");
 }
 
+TEST(TableVerifier, AReceiveOnAStreamOfCallsHoldsBackAllCalls) {
+  // Rank 0 receives before it calls what rank 1 waits for; rank 1 sends last.
+  auto messageIfRankOneSendsOn = [](int stream) {
+    Json manifest = exchangeManifest("rsc", {1, stream});
+    Json &lists = manifest["tables"][0]["lists"];
+    Json &first = lists[0]["entries"];
+    std::swap(first[0], first[1]);
+    first[1]["stream"] = 2;
+    first[2]["after"] = list(1);
+    first[3]["after"] = list(0);
+    lists[1]["entries"][2]["after"] = list(0, 1);
+    return messageOf(manifest);
+  };
+  EXPECT_EQ(messageIfRankOneSendsOn(3), "");
+  EXPECT_EQ(messageIfRankOneSendsOn(0),
+            "table exchange, list 0, entry 0: rank 0 waits for ever for the "
+            "send of rank 1, entry 2, which never begins");
+}
+
 TEST(TableVerifier, ASlotIsNotUsedAgainTooEarly) {
   // Stage 0 has one slot for y in place of two, but waits as for two.
   Json manifest = interleavedManifest();

@@ -3,8 +3,14 @@
 #include "TrainerFixture.h"
 #include "heddle_rt/safetensors.h"
 
+#include <chrono>
 #include <csignal>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace fs = std::filesystem;
 using namespace heddle::runtime;
@@ -248,4 +254,18 @@ TEST_F(TrainerTest, WeightsGoOutAndComeIn) {
   ASSERT_TRUE(loadWeights(*session, folder / "export").ok());
   ASSERT_TRUE(session->readVariable("w", writableBytesOf(loaded)).ok());
   EXPECT_EQ(trained, loaded);
+}
+
+// A process that asks whether a folder is free locks it for a moment.
+TEST_F(TrainerTest, ARunOutwaitsAQuestionForItsFolder) {
+  int asking = ::open((folder / ".lock").c_str(), O_RDWR | O_CREAT, 0666);
+  ASSERT_GE(asking, 0);
+  ASSERT_EQ(::flock(asking, LOCK_SH), 0);
+  EXPECT_FALSE(RunLock::take(folder).ok());
+  std::jthread end([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    ::close(asking);
+  });
+  auto taken = RunLock::take(folder);
+  EXPECT_TRUE(taken.ok()) << taken.message();
 }
