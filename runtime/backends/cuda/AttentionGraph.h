@@ -34,9 +34,10 @@ struct AttentionOperands {
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
 
-/// A pass of an attention, compiled for a GPU. The backward pass gives the same
-/// bits each time: the gradients of the scores are kept in the workspace, and
-/// no sum depends on the order of blocks.
+/// A pass of an attention, compiled for a GPU. The backward pass keeps the
+/// gradients of the scores in the workspace, so that no sum depends on the
+/// order of blocks. The versions of cuDNN that were tried propose no other
+/// engine for its graph.
 class AttentionPlan {
 public:
   /// The GPU of a plan: that of a handle, or the one that a descriptor of
