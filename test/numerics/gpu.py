@@ -23,7 +23,7 @@ SCHEDULES = dict(SCHEDULES, parts=["--sub-batches", "2"], bf16=["--bf16"])
 
 # The cases of every check.
 SHORT = {
-    "gpt2": ["tp4", "pp2-tp2/zb-h1"],
+    "gpt2": ["pp2-tp2/zb-h1"],
     "gpt2-dropout": ["dp2-tp2+oases"],
     "llama": ["zero3+auto"],
 }
