@@ -44,7 +44,8 @@ getComputations(ModuleOp copy,
       continue;
     for (Operation &op : function.getBody().front())
       if (Operation *original = originals.lookup(&op);
-          original && !op.hasTrait<comm::Collective>())
+          original && !op.hasTrait<comm::Collective>() &&
+          !op.hasTrait<OpTrait::ConstantLike>())
         computations[function.getName()].push_back(
             {original, getServes(&op), isa<func::CallOp>(op)});
   }
