@@ -53,11 +53,14 @@ getComputations(ModuleOp copy,
 }
 
 /// Gives each computation the time of its call. Both stand in the same order.
-/// Not every computation becomes a call: some are views. Not every call was a
-/// computation: some copy.
+/// Not every computation becomes a call: views take no time. Not every call was
+/// a computation: some copy.
 static void attach(rt::ProgramOp program, ArrayRef<Computation> computations,
                    CostModel &model) {
   Builder builder(program.getContext());
+  for (const Computation &computation : computations)
+    computation.op->setDiscardableAttr(kSecondsAttrName,
+                                       builder.getF64FloatAttr(0));
   program->walk([&](rt::DeviceCallOpInterface call) {
     if (isCommunication(call))
       return;
