@@ -229,6 +229,17 @@ TEST(Matmul, SeveralTilesInEveryDirection) {
          HEDDLE_RT_BF16});
 }
 
+// Without AVX-512, A's columns and B's rows are copied where the tile cuts
+// them.
+TEST(Matmul, TilesOfLinesAcrossTheSum) {
+  for (bool transposeA : {false, true})
+    for (bool transposeB : {false, true}) {
+      Case c{530, 450, 150, transposeA, transposeB};
+      c.accumulate = transposeA, c.sum = 2, c.slack = 7;
+      check(c);
+    }
+}
+
 TEST(Matmul, SameBitsOnAnyNumberOfCores) {
   Case c{300, 500, 1700};
   heddle_rt_matmul_desc d = describe(c);

@@ -45,6 +45,25 @@ bool hasAmx() {
   return dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx;
 }
 
+/// Returns whether oneDNN reads strided f32 tiles in place without loss.
+/// Without AVX-512 it steps through memory along the sum, and strides of whole
+/// pages fall on the same sets of the caches.
+bool readsStridedTiles() {
+  switch (dnnl::get_effective_cpu_isa()) {
+  case dnnl::cpu_isa::sse41:
+  case dnnl::cpu_isa::avx:
+  case dnnl::cpu_isa::avx2:
+  case dnnl::cpu_isa::avx2_vnni:
+    return false;
+  default:
+    return true;
+  }
+}
+
+/// Returns the distance of the lines of a copied tile. It is no power of two,
+/// so that the lines lie on different sets of the caches.
+int64_t copiedStride(int64_t length) { return length + 16; }
+
 /// Checks that one of the strides of a `rows` x `columns` matrix is 1. A
 /// dimension of extent 1 may have any stride; it is set to that of a dense
 /// matrix.
@@ -96,16 +115,16 @@ Status check(heddle_rt_matmul_desc &d) {
   return normalizeStrides("B", d.k, d.n, d.b_row_stride, d.b_column_stride);
 }
 
-/// Converts a tile to f32. Its rows or its columns are contiguous, and their
-/// order stays.
+/// Copies a tile, converted to f32. Its rows or its columns are contiguous, and
+/// their order stays.
 void tileToF32(const void *from, int32_t type, int64_t rows, int64_t columns,
                int64_t rowStride, int64_t columnStride, float *to) {
   int64_t lines = columnStride == 1 ? rows : columns;
   int64_t length = columnStride == 1 ? columns : rows;
   int64_t stride = columnStride == 1 ? rowStride : columnStride;
   for (int64_t line = 0; line < lines; ++line)
-    convertToF32(DType(type), at(from, type, line * stride), to + line * length,
-                 length);
+    convertToF32(DType(type), at(from, type, line * stride),
+                 to + line * copiedStride(length), length);
 }
 
 /// Calls note(line, bytes) for each contiguous row or column of a tile.
@@ -180,10 +199,17 @@ Expected<MatmulPlan> MatmulPlan::make(const heddle_rt_matmul_desc &desc,
                 (d.a_type == HEDDLE_RT_F32 ||
                  (d.a_type == HEDDLE_RT_BF16 && hasBf16Products()));
   plan.convert = !native;
+  plan.copiesA = plan.copiesB = plan.convert;
   plan.packs = native && packing != MatmulPacking::Never &&
                (packing == MatmulPacking::Always ||
                 (d.a_type == HEDDLE_RT_BF16 && hasAmx() && d.m >= 128));
   plan.chooseTiles();
+  if (native && d.a_type == HEDDLE_RT_F32 && !plan.packs &&
+      !readsStridedTiles()) {
+    // Operands whose lines lie across the sum and are longer than the tile.
+    plan.copiesA = d.a_column_stride != 1 && d.a_column_stride > plan.mTile;
+    plan.copiesB = d.b_column_stride == 1 && d.b_row_stride > plan.nTile;
+  }
   bool mayWriteC =
       d.c_type == HEDDLE_RT_F32 ||
       (d.c_type == HEDDLE_RT_BF16 && native && d.a_type == HEDDLE_RT_BF16);
@@ -209,19 +235,22 @@ void MatmulPlan::prepare(const dnnl::engine &engine, int64_t m, int64_t n,
         kernel.bias == bias)
       return;
   using dnnl::memory;
-  // Converted tiles are dense, in the same order (row or column major).
-  auto strides = [&](int64_t rows, int64_t columns, int64_t rowStride,
-                     int64_t columnStride) -> memory::dims {
-    if (!convert)
+  // Copied tiles keep their order (row or column major).
+  auto strides = [&](bool copies, int64_t rows, int64_t columns,
+                     int64_t rowStride, int64_t columnStride) -> memory::dims {
+    if (!copies)
       return {rowStride, columnStride};
-    return columnStride == 1 ? memory::dims{columns, 1} : memory::dims{1, rows};
+    return columnStride == 1 ? memory::dims{copiedStride(columns), 1}
+                             : memory::dims{1, copiedStride(rows)};
   };
   memory::data_type type =
       convert ? memory::data_type::f32 : toDnnl(desc.a_type);
-  memory::desc aDesc({m, k}, type,
-                     strides(m, k, desc.a_row_stride, desc.a_column_stride));
-  memory::desc bDesc({k, n}, type,
-                     strides(k, n, desc.b_row_stride, desc.b_column_stride));
+  memory::desc aDesc(
+      {m, k}, type,
+      strides(copiesA, m, k, desc.a_row_stride, desc.a_column_stride));
+  memory::desc bDesc(
+      {k, n}, type,
+      strides(copiesB, k, n, desc.b_row_stride, desc.b_column_stride));
   memory::desc cDesc({m, n},
                      separateC ? memory::data_type::f32 : toDnnl(desc.c_type),
                      memory::dims{separateC ? nTile : desc.c_row_stride, 1});
@@ -279,10 +308,15 @@ void MatmulPlan::reserve(MatmulWorker &worker) const {
     if (kernel.packedBytes)
       grow(worker.packed, int64_t(kernel.packedBytes) + 64);
   }
-  if (convert) {
-    grow(worker.a, mTile * kTile);
-    grow(worker.b, kTile * nTile);
-  }
+  auto growTile = [&](auto &buffer, int64_t rows, int64_t columns,
+                      int64_t columnStride) {
+    grow(buffer, columnStride == 1 ? rows * copiedStride(columns)
+                                   : columns * copiedStride(rows));
+  };
+  if (copiesA)
+    growTile(worker.a, mTile, kTile, desc.a_column_stride);
+  if (copiesB)
+    growTile(worker.b, kTile, nTile, desc.b_column_stride);
   if (separateC)
     grow(worker.c, mTile * nTile);
   if (desc.bias_type >= 0 && desc.bias_type != HEDDLE_RT_F32)
@@ -296,15 +330,15 @@ void MatmulPlan::noteOperands(const MatmulKernel &kernel, const void *a,
       noteRead(static_cast<const char *>(from) + offset, bytes);
     };
   };
-  // Converted operands lie in the worker's own memory, so no other thread
-  // touches them.
-  if (!convert) {
-    size_t bytes = byteSize(DType(desc.a_type));
+  // Copied operands lie in the worker's own memory, so no other thread touches
+  // them.
+  size_t bytes = byteSize(DType(desc.a_type));
+  if (!copiesA)
     noteLines(kernel.m, kernel.k, desc.a_row_stride, desc.a_column_stride,
               bytes, reads(a));
+  if (!copiesB)
     noteLines(kernel.k, kernel.n, desc.b_row_stride, desc.b_column_stride,
               bytes, reads(b));
-  }
   if (!separateC)
     noteLines(kernel.m, kernel.n, desc.c_row_stride, 1,
               byteSize(DType(desc.c_type)), [&](int64_t offset, size_t bytes) {
@@ -406,12 +440,14 @@ void MatmulPlan::runTask(int64_t task, int workerIndex, MatmulWorker &worker,
       const void *tileA =
           at(a, desc.a_type, aSum + start * desc.a_column_stride);
       const void *tileB = at(b, desc.b_type, bSum + start * desc.b_row_stride);
-      if (convert) {
+      if (copiesA) {
         tileToF32(tileA, desc.a_type, m, k, desc.a_row_stride,
                   desc.a_column_stride, worker.a.data());
+        tileA = worker.a.data();
+      }
+      if (copiesB) {
         tileToF32(tileB, desc.b_type, k, n, desc.b_row_stride,
                   desc.b_column_stride, worker.b.data());
-        tileA = worker.a.data();
         tileB = worker.b.data();
       }
       bool withBias = first && desc.bias_type >= 0;

@@ -19,7 +19,7 @@ struct MatmulWorker {
   dnnl::stream stream;
   std::vector<std::byte> scratchpad; ///< memory that oneDNN asks for
   std::vector<std::byte> packed;     ///< a tile of B in oneDNN's own format
-  std::vector<float> a, b, c, bias;  ///< tiles converted to f32, if needed
+  std::vector<float> a, b, c, bias;  ///< copied tiles, in f32
 };
 
 /// oneDNN's primitive for tiles of one shape.
@@ -82,7 +82,10 @@ private:
   int64_t outerIterations = 1, sumIterations = 1;
   int64_t mTile = 0, nTile = 0, kTile = 0;
   int64_t mTiles = 0, nTiles = 0, kTiles = 0;
-  bool convert = false;   ///< operands are converted to f32 first
+  bool convert = false; ///< operands are converted to f32 first
+  /// Tiles of A or of B are copied, converted or not, before they are
+  /// multiplied.
+  bool copiesA = false, copiesB = false;
   bool packs = false;     ///< tiles of B are packed for each tile of C
   bool separateC = false; ///< tiles are summed in f32 beside C, then rounded
   std::vector<MatmulKernel> kernels;
