@@ -145,13 +145,28 @@ heddle::verifyRanks(Operation *from, RanksAttr ranks,
   return success();
 }
 
+/// Returns the attribute that may stand in `place` whose name is nearest to
+/// `name`; null if none is near.
+static const DiscardableAttr *findNearest(StringRef name, Place place) {
+  const DiscardableAttr *nearest = nullptr;
+  unsigned least = 4; // a name this many edits away is not suggested
+  for (const DiscardableAttr &known : kKnown) {
+    if (!(known.places & place))
+      continue;
+    if (unsigned distance = known.name.edit_distance(name, true, least);
+        distance < least) {
+      least = distance;
+      nearest = &known;
+    }
+  }
+  return nearest;
+}
+
 /// Checks one attribute. `of` names its port in messages, such as " of argument
 /// 0", and is empty for an attribute of an op.
 static LogicalResult verify(Operation *op, NamedAttribute attribute,
                             Place place, const Twine &of) {
   StringRef name = attribute.getName();
-  const DiscardableAttr *nearest = nullptr;
-  unsigned least = 4; // a name this many edits away is not suggested
   bool standsElsewhere = false;
   for (const DiscardableAttr &known : kKnown) {
     standsElsewhere |= known.name == name;
@@ -170,17 +185,14 @@ static LogicalResult verify(Operation *op, NamedAttribute attribute,
              << "expected " << name << of << " to be " << known.expected
              << ", got " << attribute.getValue();
     }
-    if (unsigned distance = known.name.edit_distance(name, true, least);
-        distance < least) {
-      least = distance;
-      nearest = &known;
-    }
   }
   auto diag = op->emitOpError()
               << "expected no " << name << of << ": the heddle dialect has no "
               << (standsElsewhere ? "such attribute there"
                                   : "attribute of this name");
-  if (nearest && !standsElsewhere)
+  if (standsElsewhere)
+    return diag;
+  if (const DiscardableAttr *nearest = findNearest(name, place))
     diag << "; is it " << nearest->name << "?";
   return diag;
 }

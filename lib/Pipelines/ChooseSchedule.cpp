@@ -210,6 +210,7 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
   stating.remarkBytes = -1;
   stating.explainShardings = false;
   stating.refusesTooLarge = false; // the chosen one is refused
+  stating.verifiesEachPass = false;
   ModuleOp step = getStep(layers);
   if (!step)
     return std::nullopt;

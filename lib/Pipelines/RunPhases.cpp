@@ -15,6 +15,7 @@
 #include "heddle/Support/TensorSizes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -315,7 +316,9 @@ PhaseRunner::runPhase(Phase phase,
     return success();
   PassManager passes(module.getContext(), ModuleOp::getOperationName());
   build(passes);
-  if (failed(passes.run(module)))
+  passes.enableVerifier(options.verifiesEachPass);
+  if (failed(passes.run(module)) ||
+      (!options.verifiesEachPass && failed(verify(module))))
     return failure();
   module->setAttr(kPhaseAttrName,
                   StringAttr::get(module.getContext(), stringifyPhase(phase)));

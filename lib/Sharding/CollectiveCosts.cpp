@@ -21,34 +21,15 @@ AxisListAttr heddle::getCollectiveAxes(Operation *op) {
   return op->getAttrOfType<AxisListAttr>("axes");
 }
 
-/// Returns the cost of a permute. The op's sources are members of a group. They
-/// are translated to devices of the mesh, so that the transfers of all groups
-/// are priced together.
 static CollectiveCost getCost(comm::PermuteOp permute, MeshAttr mesh,
                               const MeshTopology &topology) {
-  ArrayRef<StringAttr> list = permute.getAxes().getAxes();
-  AxisMask axes = getAxisMask(mesh, list);
-  std::vector<int64_t> sources(topology.getNumDevices(), -1);
-  std::map<std::vector<int64_t>, std::vector<int64_t>> groups;
-  for (int64_t device = 0; device < topology.getNumDevices(); ++device) {
-    std::vector<int64_t> rest;
-    int64_t member = 0;
-    for (unsigned i = 0; i < mesh.getAxes().size(); ++i)
-      if (!(axes >> i & 1))
-        rest.push_back(topology.getCoordinate(device, i));
-    for (StringAttr name : list)
-      for (auto [i, axis] : llvm::enumerate(mesh.getAxes()))
-        if (axis.getName() == name)
-          member = member * axis.getSize() + topology.getCoordinate(device, i);
-    auto &group = groups[rest];
-    group.resize(permute.getSources().size());
-    group[member] = device;
-  }
-  for (auto &[rest, group] : groups)
-    for (auto [member, source] : llvm::enumerate(permute.getSources()))
-      if (source >= 0)
-        sources[group[member]] = group[source];
-  return topology.permute(sources, getBytes(permute.getInput().getType()));
+  llvm::SmallVector<unsigned> axes;
+  for (StringAttr name : permute.getAxes().getAxes())
+    for (auto [i, axis] : llvm::enumerate(mesh.getAxes()))
+      if (axis.getName() == name)
+        axes.push_back(unsigned(i));
+  return topology.permuteMembers(axes, permute.getSources(),
+                                 getBytes(permute.getInput().getType()));
 }
 
 CollectiveCost heddle::getCollectiveCost(Operation *op, MeshAttr mesh,

@@ -98,6 +98,12 @@ public:
   CollectiveCost broadcast(AxisMask axes, int64_t bytes) const;
   /// Device i receives `bytes` from device sources[i], or zeros if that is -1.
   CollectiveCost permute(llvm::ArrayRef<int64_t> sources, int64_t bytes) const;
+  /// In each group over `axes`, member i receives `bytes` from member
+  /// sources[i], or zeros if that is -1. Members are numbered along `axes`, the
+  /// last one fastest.
+  CollectiveCost permuteMembers(llvm::ArrayRef<unsigned> axes,
+                                llvm::ArrayRef<int64_t> sources,
+                                int64_t bytes) const;
   /// The cost of reading and writing `bytes` of the device's own memory.
   CollectiveCost local(int64_t bytes) const;
 
@@ -106,6 +112,14 @@ private:
   struct Step {
     double latency = 0, secondsPerByte = 0;
   };
+  /// The transfers of a permute, whatever their size.
+  struct Transfers {
+    Step step;
+    int64_t most = 0;     ///< the transfers of the device that sends most
+    bool isLocal = false; ///< some device reads nothing of another one
+  };
+  Transfers getTransfers(llvm::ArrayRef<int64_t> sources) const;
+  CollectiveCost getCost(const Transfers &transfers, int64_t bytes) const;
   Step measure(llvm::ArrayRef<std::pair<int64_t, int64_t>> messages) const;
   /// Returns the members of each group, in the order of device numbers.
   std::vector<std::vector<int64_t>> getGroups(AxisMask axes) const;
@@ -121,8 +135,11 @@ private:
   /// The number of devices in one unit of the level below each level.
   std::vector<int64_t> unitSizes;
   int64_t devices = 1;
-  /// Steps that have been computed. So only one thread may use a topology.
+  /// What has been computed. So only one thread may use a topology.
   mutable std::map<AxisMask, Step> rings, exchanges;
+  mutable std::map<AxisMask, int> outermostLevels;
+  using Members = std::pair<std::vector<unsigned>, std::vector<int64_t>>;
+  mutable std::map<Members, Transfers> permutes;
 };
 
 } // namespace heddle

@@ -114,6 +114,9 @@ struct CompileOptions {
   /// Whether it is an error if the variables alone exceed the memory of the
   /// cluster's devices. Otherwise it is a warning.
   bool refusesTooLarge = false;
+  /// Whether the program is verified after each pass, or after each phase only.
+  /// The latter is for programs that are compiled to be compared.
+  bool verifiesEachPass = true;
 };
 
 /// Returns whether the module is an imported model: it has variables and a

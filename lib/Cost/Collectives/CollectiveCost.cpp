@@ -83,12 +83,15 @@ std::vector<std::vector<int64_t>> MeshTopology::getGroups(AxisMask axes) const {
 }
 
 int MeshTopology::getOutermostLevel(AxisMask axes) const {
+  auto [known, isNew] = outermostLevels.try_emplace(axes, -1);
+  if (!isNew)
+    return known->second;
   // The last device of a group is as far from the first in all groups.
   int64_t span = 0;
   for (size_t i = 0; i < sizes.size(); ++i)
     if (axes >> i & 1)
       span += (sizes[i] - 1) * strides[i];
-  int level = -1;
+  int &level = known->second;
   for (int64_t device = 0; device < devices; ++device)
     if (getFirstOfGroup(device, axes) == device)
       level = std::max(level, getMeetingLevel(device, device + span));
@@ -197,26 +200,63 @@ CollectiveCost MeshTopology::broadcast(AxisMask axes, int64_t bytes) const {
           bytes};
 }
 
-CollectiveCost MeshTopology::permute(ArrayRef<int64_t> sources,
-                                     int64_t bytes) const {
+MeshTopology::Transfers
+MeshTopology::getTransfers(ArrayRef<int64_t> sources) const {
   std::vector<std::pair<int64_t, int64_t>> messages;
   std::vector<int64_t> sent(devices);
-  int64_t most = 0;
-  bool isLocal = false;
+  Transfers transfers;
   for (auto [device, source] : llvm::enumerate(sources)) {
     if (source < 0 || source == int64_t(device)) {
-      isLocal = true;
+      transfers.isLocal = true;
       continue;
     }
     messages.emplace_back(source, int64_t(device));
-    most = std::max(most, ++sent[source]);
+    transfers.most = std::max(transfers.most, ++sent[source]);
   }
-  Step step = measure(messages);
+  transfers.step = measure(messages);
+  return transfers;
+}
+
+CollectiveCost MeshTopology::getCost(const Transfers &transfers,
+                                     int64_t bytes) const {
+  const Step &step = transfers.step;
   double seconds = step.latency + double(bytes) * step.secondsPerByte;
-  if (isLocal)
+  if (transfers.isLocal)
     seconds =
         std::max(seconds, 2 * double(bytes) / cluster.device.getMemoryRate());
-  return {cluster.device.launch + seconds, most * bytes};
+  return {cluster.device.launch + seconds, transfers.most * bytes};
+}
+
+CollectiveCost MeshTopology::permute(ArrayRef<int64_t> sources,
+                                     int64_t bytes) const {
+  return getCost(getTransfers(sources), bytes);
+}
+
+CollectiveCost MeshTopology::permuteMembers(ArrayRef<unsigned> axes,
+                                            ArrayRef<int64_t> sources,
+                                            int64_t bytes) const {
+  auto [known, isNew] = permutes.try_emplace({axes.vec(), sources.vec()});
+  if (!isNew)
+    return getCost(known->second, bytes);
+  // The distance of each member from the first one of its group.
+  std::vector<int64_t> offsets(sources.size());
+  AxisMask mask = 0;
+  int64_t faster = int64_t(sources.size());
+  for (unsigned axis : axes) {
+    mask |= AxisMask(1) << axis;
+    faster /= sizes[axis];
+    for (auto [member, offset] : llvm::enumerate(offsets))
+      offset += int64_t(member) / faster % sizes[axis] * strides[axis];
+  }
+  // All groups transfer at the same time, so they are priced together.
+  std::vector<int64_t> global(devices, -1);
+  for (int64_t device = 0; device < devices; ++device)
+    if (getFirstOfGroup(device, mask) == device)
+      for (auto [member, source] : llvm::enumerate(sources))
+        if (source >= 0)
+          global[device + offsets[member]] = device + offsets[source];
+  known->second = getTransfers(global);
+  return getCost(known->second, bytes);
 }
 
 CollectiveCost MeshTopology::local(int64_t bytes) const {

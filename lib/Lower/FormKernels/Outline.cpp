@@ -186,6 +186,37 @@ static void describePlan(func::FuncOp kernel, const KernelPlan &plan) {
   kernel->setAttr(kInplaceAttrName, builder.getArrayAttr(inplace));
 }
 
+Outliner::Structure Outliner::getStructure(func::FuncOp kernel) {
+  Structure structure;
+  llvm::DenseMap<Value, uintptr_t> numbers;
+  auto add = [&](const void *uniqued) {
+    structure.push_back(reinterpret_cast<uintptr_t>(uniqued));
+  };
+  auto define = [&](ValueRange values) {
+    structure.push_back(values.size());
+    for (Value value : values) {
+      add(value.getType().getAsOpaquePointer());
+      numbers.try_emplace(value, numbers.size());
+    }
+  };
+  kernel->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    add(op->getName().getAsOpaquePointer());
+    add(op->getAttrDictionary().getAsOpaquePointer());
+    structure.push_back(op->getNumOperands());
+    for (Value operand : op->getOperands())
+      structure.push_back(numbers.lookup(operand));
+    define(op->getResults());
+    for (Region &region : op->getRegions()) {
+      structure.push_back(region.getBlocks().size());
+      for (Block &block : region) {
+        define(block.getArguments());
+        structure.push_back(block.getOperations().size());
+      }
+    }
+  });
+  return structure;
+}
+
 LogicalResult Outliner::outline(const Clusters &clusters,
                                 const Cluster &cluster, OpBuilder &builder) {
   SmallVector<Operation *> ops;
@@ -218,12 +249,9 @@ LogicalResult Outliner::outline(const Clusters &clusters,
   func::FuncOp kernel =
       build(ops, inputs.getArrayRef(), results, ops.front()->getLoc());
   SmallVector<int64_t> streams = takeStreams(kernel);
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  kernel.print(stream);
-  if (cluster.rowDims)
-    stream << *cluster.rowDims;
-  auto [known, isNew] = kernels.try_emplace(text, kernel);
+  Structure structure = getStructure(kernel);
+  structure.push_back(uintptr_t(cluster.rowDims.value_or(-1)));
+  auto [known, isNew] = kernels.try_emplace(std::move(structure), kernel);
   if (!isNew) {
     kernel.erase();
     kernel = known->second;

@@ -6,6 +6,8 @@
 #include "Clusters.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include <map>
+#include <vector>
 
 namespace heddle::lower {
 
@@ -32,7 +34,11 @@ private:
 
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;
-  llvm::StringMap<mlir::func::FuncOp> kernels; ///< by the text of the function
+  /// The structure of a function: names, attributes and types of its ops as
+  /// pointers, values as numbers.
+  using Structure = std::vector<uintptr_t>;
+  static Structure getStructure(mlir::func::FuncOp kernel);
+  std::map<Structure, mlir::func::FuncOp> kernels;
   unsigned next = 0;
 };
 

@@ -47,8 +47,9 @@ public:
   CommunicationRemarks(int64_t leastBytes, llvm::StringRef cluster)
       : leastBytes(leastBytes), cluster(cluster) {}
 
+  bool dropsAll() const { return leastBytes < 0; }
   bool isWanted(const CollectiveCost &cost) const {
-    return leastBytes >= 0 && cost.bytes >= leastBytes;
+    return !dropsAll() && cost.bytes >= leastBytes;
   }
   void add(CommunicationRemark remark);
   /// Emits one remark for each group, in the order in which the groups began.

@@ -13,6 +13,8 @@ void heddle::addExchangeRemark(Operation *op,
                                llvm::iterator_range<Block::iterator> made,
                                MeshRef mesh, ReshardSequences &sequences,
                                CommunicationRemarks &remarks) {
+  if (remarks.dropsAll())
+    return;
   CollectiveCost cost;
   llvm::SetVector<StringAttr> axes;
   llvm::MapVector<std::pair<StringRef, AxisListAttr>, int64_t> counts;

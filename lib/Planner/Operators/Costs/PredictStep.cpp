@@ -32,6 +32,7 @@ localize(ModuleOp module, const Plan &plan, const MeshTopology &topology) {
   options.planText = writePlan(whole);
   options.planPath = plan.source.empty() ? "plan" : plan.source;
   options.cluster = ClusterChoice(topology.getCluster());
+  options.verifiesEachPass = false;
   if (failed(runPhases(*copy, options, Phase::Localized)))
     return failure();
   return copy;
