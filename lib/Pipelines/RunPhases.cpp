@@ -1,16 +1,14 @@
 //===- RunPhases.cpp - A module brought to a later phase ------------------===//
 
+#include "ModulePlan.h"
 #include "OrderStages.h"
 #include "PhasePipelines.h"
 #include "UnitTimes.h"
 #include "dialects/Heddle/Heddle.h"
-#include "heddle/Autodiff/StateNames.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Pipelines/ChooseSchedule.h"
-#include "heddle/Plan/DefaultPlan.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/PlanVerifier/PlanVerifier.h"
-#include "heddle/Shard/ApplyPlan.h"
 #include "heddle/Support/DenseNumbers.h"
 #include "heddle/Support/TensorSizes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,110 +31,6 @@ static FailureOr<std::optional<Phase>> getPhase(ModuleOp module) {
            << "expected '" << kPhaseAttrName << "' to be one of "
            << llvm::join(getPhaseNames(), ", ") << ", got " << attribute;
   return phase;
-}
-
-/// Returns the training state that the module lacks, with the reason where the
-/// module is compiled for training. Without training the reason is empty: a
-/// plan for training may then name such state.
-static std::vector<AbsentVariable> findAbsentState(ModuleOp module,
-                                                   bool train) {
-  llvm::DenseSet<StateAttr> present;
-  for (auto variable : module.getOps<VariableOp>())
-    if (StateAttr state = variable.getStateAttr())
-      present.insert(state);
-  std::vector<AbsentVariable> absent;
-  for (auto variable : module.getOps<VariableOp>()) {
-    if (variable.getRole() != VariableRole::Parameter)
-      continue;
-    for (unsigned i = 0; i <= getMaxEnumValForStateKind(); ++i) {
-      auto kind = static_cast<StateKind>(i);
-      if (present.contains(StateAttr::get(module.getContext(), kind,
-                                          FlatSymbolRefAttr::get(variable))))
-        continue;
-      std::string name = getStateName(kind, variable.getSymName());
-      StringRef reason = kind == StateKind::Gradient
-                             ? "gradients accumulate only where a step has "
-                               "several micro-batches (--micro-batches)"
-                             : "it is the state of another optimizer "
-                               "(--optimizer, --momentum)";
-      absent.push_back({name, variable.getTensorType().getRank(),
-                        train ? reason.str() : ""});
-    }
-  }
-  return absent;
-}
-
-/// Returns the cluster of a choice, null if there is none. Emits an error if it
-/// cannot be loaded.
-static FailureOr<const Cluster *> getCluster(ModuleOp module,
-                                             const ClusterChoice &choice) {
-  if (choice.isNone())
-    return nullptr;
-  llvm::Expected<const Cluster &> cluster = choice.load();
-  if (!cluster)
-    return module.emitError() << llvm::toString(cluster.takeError());
-  return &*cluster;
-}
-
-/// Verifies and applies the plan, and keeps its text on the module, for the
-/// artifact.
-static LogicalResult usePlan(ModuleOp module, llvm::Expected<Plan> plan,
-                             int64_t devices, const ClusterChoice &choice,
-                             ArrayRef<AbsentVariable> absent = {}) {
-  if (!plan)
-    return emitPlanError(module.getContext(), plan.takeError());
-  FailureOr<const Cluster *> cluster = getCluster(module, choice);
-  if (failed(cluster) ||
-      failed(applyPlan(module, *plan, {devices, *cluster, absent})))
-    return failure();
-  module->setAttr(kPlanAttrName,
-                  StringAttr::get(module.getContext(), writePlan(*plan)));
-  return success();
-}
-
-/// Uses the plan of the options, or the standard one for their mesh.
-static LogicalResult choosePlan(ModuleOp module,
-                                const CompileOptions &options) {
-  llvm::Expected<Plan> plan =
-      options.planText.empty()
-          ? makeDefaultPlan(module, options.mesh, options.zeroLevel)
-          : parsePlan(options.planText, options.planPath);
-  if (plan) {
-    plan->overlap = options.overlap.value_or(plan->overlap);
-    if (options.recompute && plan->recompute != options.recompute) {
-      plan->recompute = options.recompute;
-      plan->recomputeBytes = std::nullopt;
-    }
-    if (options.recomputeBytes != 0)
-      plan->recomputeBytes = options.recomputeBytes;
-    if (options.exchangeChunks > 1)
-      plan->exchangeChunks = options.exchangeChunks;
-    plan->exchangeRing |= options.exchangeRing;
-    plan->scatterSums |= options.scatterSums;
-    int64_t parts = getNamedSchedule(plan->overlap).subBatches;
-    if (options.subBatches != 0)
-      plan->subBatches = options.subBatches;
-    else if (!plan->subBatches && parts > 1)
-      plan->subBatches = parts;
-    // A prediction is of the plan as it was written.
-    if (options.overlap || options.recompute || options.subBatches != 0 ||
-        options.exchangeChunks > 1 || options.exchangeRing ||
-        options.scatterSums)
-      plan->prediction.reset();
-  }
-  return usePlan(module, std::move(plan), options.devices, options.cluster,
-                 findAbsentState(module, options.training.train));
-}
-
-/// Returns the plan that the module keeps, or an empty one.
-static FailureOr<Plan> getPlan(ModuleOp module) {
-  auto text = module->getAttrOfType<StringAttr>(kPlanAttrName);
-  if (!text)
-    return Plan();
-  llvm::Expected<Plan> plan = parsePlan(text.getValue(), kPlanAttrName);
-  if (!plan)
-    return emitPlanError(module.getContext(), plan.takeError());
-  return std::move(*plan);
 }
 
 /// Returns the schedule of the options or else of the module's plan. What the

@@ -1,6 +1,7 @@
 //===- ReshardSequence.cpp - Collectives between two shardings ------------===//
 
 #include "heddle/Sharding/ReshardSequence.h"
+#include "heddle/Sharding/Boundaries.h"
 #include "heddle/Sharding/CollectiveCosts.h"
 
 using namespace mlir;
@@ -31,6 +32,20 @@ ReshardSequences::create(Operation *at, MeshRef mesh,
     if (auto pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttrName))
       closed = getAxisMask(mesh.mesh, pipeline.getAxis());
   return ReshardSequences(mesh, std::move(*topology), closed);
+}
+
+FailureOr<std::optional<ReshardSequences>>
+ReshardSequences::ofGlobalProgram(ModuleOp module,
+                                  const ClusterChoice &cluster) {
+  FailureOr<MeshRef> mesh = getMeshOfGlobalProgram(module);
+  if (failed(mesh))
+    return failure();
+  if (!*mesh)
+    return std::optional<ReshardSequences>();
+  FailureOr<ReshardSequences> sequences = create(module, *mesh, cluster);
+  if (failed(sequences))
+    return failure();
+  return std::optional(std::move(*sequences));
 }
 
 TensorLayout ReshardSequences::getLayout(ShardingAttr sharding) const {

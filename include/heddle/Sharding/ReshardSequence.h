@@ -29,14 +29,20 @@ struct ReshardStep {
 /// each other.
 class ReshardSequences {
 public:
-  /// Without a cluster, all devices are equally near. If the module of `at` is a
-  /// pipeline, the axis of its stages is used only between shardings that use
+  /// Without a cluster, all devices are equally near. If the module of `at` is
+  /// a pipeline, the axis of its stages is used only between shardings that use
   /// it. Emits errors on `at`.
   static mlir::FailureOr<ReshardSequences>
   create(mlir::Operation *at, MeshRef mesh, const ClusterChoice &cluster);
+  /// Takes the mesh from getMeshOfGlobalProgram, whose errors it shares.
+  /// Returns nothing if the module has no mesh: then no pass has anything to
+  /// reshard.
+  static mlir::FailureOr<std::optional<ReshardSequences>>
+  ofGlobalProgram(mlir::ModuleOp module, const ClusterChoice &cluster);
   ReshardSequences(MeshRef mesh, MeshTopology topology, AxisMask closed = 0)
       : mesh(mesh), planner(std::move(topology), closed) {}
 
+  MeshRef getMesh() const { return mesh; }
   const MeshTopology &getTopology() const { return planner.getTopology(); }
 
   /// Returns the steps from one sharding of a tensor to another. Empty if the

@@ -3,7 +3,7 @@
 #include "FunctionLocalizer.h"
 #include "dialects/Comm/Comm.h"
 #include "heddle/Shard/Passes.h"
-#include "heddle/Sharding/Boundaries.h"
+#include "heddle/Sharding/ReshardSequence.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace heddle {
@@ -19,17 +19,16 @@ struct LocalizePass : heddle::impl::LocalizePassBase<LocalizePass> {
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<MeshRef> mesh = getMeshOfGlobalProgram(getOperation());
-    if (failed(mesh))
+    auto found = ReshardSequences::ofGlobalProgram(getOperation(), cluster);
+    if (failed(found))
       return signalPassFailure();
-    if (!*mesh)
+    if (!*found)
       return;
-    auto sequences = ReshardSequences::create(getOperation(), *mesh, cluster);
-    if (failed(sequences))
-      return signalPassFailure();
+    ReshardSequences &sequences = **found;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() &&
-          failed(FunctionLocalizer(function, *mesh, *sequences, remarkBytes)
+          failed(FunctionLocalizer(function, sequences.getMesh(), sequences,
+                                   remarkBytes)
                      .run()))
         return signalPassFailure();
   }

@@ -2,9 +2,9 @@
 
 #include "dialects/Interfaces/Interfaces.h"
 #include "heddle/Shard/Passes.h"
-#include "heddle/Sharding/Boundaries.h"
 #include "heddle/Sharding/ControlFlow.h"
 #include "heddle/Sharding/ReshardSequence.h"
+#include "heddle/Sharding/StatedFactors.h"
 #include "heddle/Support/Bytes.h"
 
 namespace heddle {
@@ -76,17 +76,15 @@ struct ReadStoredRowsPass
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<MeshRef> mesh = getMeshOfGlobalProgram(getOperation());
-    if (failed(mesh))
+    auto found = ReshardSequences::ofGlobalProgram(getOperation(), cluster);
+    if (failed(found))
       return signalPassFailure();
-    if (!*mesh)
+    if (!*found)
       return;
-    auto sequences = ReshardSequences::create(getOperation(), *mesh, cluster);
-    if (failed(sequences))
-      return signalPassFailure();
+    ReshardSequences &sequences = **found;
     SymbolTableCollection tables;
     WalkResult status = getOperation().walk([&](WorkOpInterface op) {
-      return WalkResult(change(op, tables, *mesh, *sequences));
+      return WalkResult(change(op, tables, sequences));
     });
     if (status.wasInterrupted())
       signalPassFailure();
@@ -94,16 +92,15 @@ struct ReadStoredRowsPass
 
 private:
   LogicalResult change(WorkOpInterface op, SymbolTableCollection &tables,
-                       MeshRef mesh, ReshardSequences &sequences) {
+                       ReshardSequences &sequences) {
+    MeshRef mesh = sequences.getMesh();
     for (OpOperand &operand : op->getOpOperands()) {
       auto load = operand.get().getDefiningOp<LoadOp>();
       // An op that reads more than the parameter's bytes reads all of it.
       if (!load || !hasFactors(op) ||
           op.getWork().bytesRead >= getBytes(load.getType()))
         continue;
-      auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
-          op, load.getVariableAttr());
-      ShardingAttr storage = variable ? variable.getStorageAttr() : nullptr;
+      ShardingAttr storage = getStorage(load, tables);
       if (!storage || storage.isPartial())
         continue;
       ShardingRule rule = getRule(op);

@@ -2,11 +2,10 @@
 
 #include "../Explain/ReshardRemarks.h"
 #include "heddle/Shard/Passes.h"
-#include "heddle/Sharding/Boundaries.h"
 #include "heddle/Sharding/ControlFlow.h"
-#include "heddle/Sharding/PartialSums.h"
 #include "heddle/Sharding/Pins.h"
 #include "heddle/Sharding/ReshardSequence.h"
+#include "heddle/Sharding/StatedFactors.h"
 #include "heddle/Support/Bytes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -23,23 +22,19 @@ namespace {
 
 class ReshardInserter {
 public:
-  ReshardInserter(func::FuncOp function, MeshRef mesh,
-                  ReshardSequences &sequences)
-      : function(function), mesh(mesh), sequences(sequences) {}
+  ReshardInserter(func::FuncOp function, ReshardSequences &sequences)
+      : function(function), mesh(sequences.getMesh()), sequences(sequences) {}
 
   LogicalResult run();
 
 private:
   LogicalResult readFactors();
-  /// Returns the storage of the variable that a load or store accesses; null if
-  /// the variable has none.
-  ShardingAttr storageOf(Operation *access);
   /// Records the shardings of the values that control flow and calls produce,
   /// and of the operands that they need.
   LogicalResult readCarried(Operation *op);
   LogicalResult readCall(func::CallOp call);
   const PartialSums &sumsOf(Value value) {
-    return *partialSums[value.getParentBlock()];
+    return partialSums.find(value.getParentBlock())->second;
   }
   /// Finds the sharding of each op's results.
   LogicalResult findProduced();
@@ -71,7 +66,7 @@ private:
   MeshRef mesh;
   ReshardSequences &sequences;
   SymbolTableCollection tables;
-  DenseMap<Operation *, std::pair<ShardingRule, FactorAxes>> factors;
+  OpFactors factors;
   DenseMap<Value, ShardingAttr> produced;
   llvm::MapVector<Value, SmallVector<std::pair<OpOperand *, ShardingAttr>>>
       mismatches;
@@ -79,7 +74,7 @@ private:
   /// pass on.
   DenseMap<OpOperand *, ShardingAttr> passedOn;
   /// One entry a block, because partial sums do not leave their block.
-  DenseMap<Block *, std::unique_ptr<PartialSums>> partialSums;
+  std::map<Block *, PartialSums> partialSums;
 };
 
 /// A parameter stays gathered until its next use if at most this part of its
@@ -100,36 +95,14 @@ static LogicalResult expectRank(Operation *op, ShardingAttr sharding,
   return diag << ", got none: run heddle-propagate-shardings before";
 }
 
-ShardingAttr ReshardInserter::storageOf(Operation *access) {
-  auto load = dyn_cast<LoadOp>(access);
-  auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
-      access,
-      load ? load.getVariableAttr() : cast<StoreOp>(access).getVariableAttr());
-  return variable ? variable.getStorageAttr() : ShardingAttr();
-}
-
 LogicalResult ReshardInserter::readFactors() {
-  LogicalResult status = success();
-  forEachOp(function, [&](Operation *op) {
-    ShardingRule rule = getRule(op);
-    FailureOr<FactorAxes> axes = readFactorAxes(op, rule, mesh.mesh);
-    if (failed(axes))
-      status = failure();
-    else
-      factors[op] = {std::move(rule), std::move(*axes)};
-  });
-  if (failed(status))
+  FailureOr<OpFactors> read = readOpFactors(function, mesh.mesh);
+  if (failed(read))
     return failure();
-  auto factorsOf = [&](Operation *op, const ShardingRule &) {
-    return factors[op].second;
-  };
-  auto stored = [&](Operation *access) {
-    return Axes(storageOf(access) ? storageOf(access).getPartialAxes()
-                                  : ArrayRef<StringAttr>());
-  };
+  factors = std::move(*read);
   forEachBlock(function, [&](Block &block) {
-    partialSums[&block] = std::make_unique<PartialSums>(
-        block, mesh, factorsOf, /*mayRelease=*/nullptr, stored);
+    partialSums.try_emplace(&block,
+                            getStatedPartialSums(block, mesh, factors, tables));
   });
   return success();
 }
@@ -205,7 +178,7 @@ LogicalResult ReshardInserter::findProduced(Operation *op) {
   if (auto call = dyn_cast<func::CallOp>(op))
     return readCall(call);
   if (auto load = dyn_cast<LoadOp>(op)) {
-    ShardingAttr storage = storageOf(load);
+    ShardingAttr storage = getStorage(load, tables);
     if (failed(expectRank(op, storage, load.getResult())))
       return failure();
     produced[load.getResult()] = storage;
@@ -235,7 +208,7 @@ LogicalResult ReshardInserter::needOf(OpOperand &operand, ShardingAttr &need) {
     return success();
   }
   if (isa<StoreOp>(op)) {
-    need = storageOf(op);
+    need = getStorage(op, tables);
     return expectRank(op, need, operand.get());
   }
   if (isa<func::ReturnOp>(op)) {
@@ -447,21 +420,22 @@ struct InsertReshardsPass
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<MeshRef> mesh = getMeshOfGlobalProgram(getOperation());
-    if (failed(mesh))
+    auto found = ReshardSequences::ofGlobalProgram(getOperation(), cluster);
+    if (failed(found))
       return signalPassFailure();
-    if (!*mesh)
+    if (!*found)
       return;
-    auto sequences = ReshardSequences::create(getOperation(), *mesh, cluster);
-    if (failed(sequences) || failed(verifyReshards(*mesh)))
+    ReshardSequences &sequences = **found;
+    if (failed(verifyReshards(sequences.getMesh())))
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      if (failed(ReshardInserter(function, *mesh, *sequences).run()))
+      if (failed(ReshardInserter(function, sequences).run()))
         return signalPassFailure();
       if (remarkBytes >= 0)
-        emitReshardRemarks(function, *mesh, *sequences, remarkBytes);
+        emitReshardRemarks(function, sequences.getMesh(), sequences,
+                           remarkBytes);
     }
   }
 

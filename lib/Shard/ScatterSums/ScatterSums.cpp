@@ -15,7 +15,6 @@
 
 #include "SumRegion.h"
 #include "heddle/Shard/Passes.h"
-#include "heddle/Sharding/Boundaries.h"
 #include "heddle/Sharding/ControlFlow.h"
 #include "heddle/Sharding/MinCut.h"
 #include "heddle/Sharding/ReshardSequence.h"
@@ -179,54 +178,31 @@ struct ScatterSumsPass : heddle::impl::ScatterSumsPassBase<ScatterSumsPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<MeshRef> mesh = getMeshOfGlobalProgram(getOperation());
-    if (failed(mesh))
+    auto found = ReshardSequences::ofGlobalProgram(getOperation(), cluster);
+    if (failed(found))
       return signalPassFailure();
-    if (!*mesh)
+    if (!*found)
       return;
-    auto sequences = ReshardSequences::create(getOperation(), *mesh, cluster);
-    if (failed(sequences))
-      return signalPassFailure();
+    ReshardSequences &sequences = **found;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() &&
-          failed(scatter(function, *mesh, *sequences)))
+      if (!function.isExternal() && failed(scatter(function, sequences)))
         return signalPassFailure();
   }
 
 private:
-  LogicalResult scatter(func::FuncOp function, MeshRef mesh,
-                        ReshardSequences &sequences) {
-    OpFactors factors;
-    LogicalResult status = success();
-    forEachOp(function, [&](Operation *op) {
-      ShardingRule rule = getRule(op);
-      FailureOr<FactorAxes> axes = readFactorAxes(op, rule, mesh.mesh);
-      if (failed(axes))
-        status = failure();
-      else
-        factors[op] = {std::move(rule), std::move(*axes)};
-    });
-    if (failed(status))
+  LogicalResult scatter(func::FuncOp function, ReshardSequences &sequences) {
+    MeshRef mesh = sequences.getMesh();
+    FailureOr<OpFactors> factors = readOpFactors(function, mesh.mesh);
+    if (failed(factors))
       return failure();
     SymbolTableCollection tables;
-    auto factorsOf = [&](Operation *op, const ShardingRule &) {
-      return factors[op].second;
-    };
-    auto stored = [&](Operation *access) {
-      auto load = dyn_cast<LoadOp>(access);
-      auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
-          access, load ? load.getVariableAttr()
-                       : cast<StoreOp>(access).getVariableAttr());
-      ShardingAttr storage = variable ? variable.getStorageAttr() : nullptr;
-      return Axes(storage ? storage.getPartialAxes() : ArrayRef<StringAttr>());
-    };
     forEachBlock(function, [&](Block &block) {
-      PartialSums sums(block, mesh, factorsOf, /*mayRelease=*/nullptr, stored);
-      SumBlock in{block, mesh, factors, sums};
+      PartialSums sums = getStatedPartialSums(block, mesh, *factors, tables);
+      SumBlock in{block, mesh, *factors, sums};
       for (const SumRegion &region : findSumRegions(in))
         for (Operation *op : Labels(region, in, sequences).choose())
-          writeFactorAxes(op, factors[op].first,
-                          getSplitFactors(region, op, factors));
+          writeFactorAxes(op, factors->find(op)->second.first,
+                          getSplitFactors(region, op, *factors));
     });
     return success();
   }

@@ -14,15 +14,10 @@
 #ifndef HEDDLE_LIB_SHARD_SCATTERSUMS_SUMREGION_H
 #define HEDDLE_LIB_SHARD_SCATTERSUMS_SUMREGION_H
 
-#include "heddle/Sharding/FactorShardings.h"
-#include "heddle/Sharding/PartialSums.h"
+#include "heddle/Sharding/StatedFactors.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace heddle {
-
-/// The rules and factors of the ops of a function.
-using OpFactors =
-    llvm::DenseMap<mlir::Operation *, std::pair<ShardingRule, FactorAxes>>;
 
 /// What the search for regions knows of a block.
 struct SumBlock {
