@@ -118,9 +118,9 @@ static Stated getStated(const CompileOptions &options) {
     stated.recompute = options.recompute;
   stated.hasEqualLayers &= options.mesh.pipeline <= 1;
   if (options.scatterSums)
-    stated.scatterSums = true;
+    stated.scatterSums = options.scatterSums;
   if (options.exchangeRing)
-    stated.exchangeRing = true;
+    stated.exchangeRing = options.exchangeRing;
   return stated;
 }
 
@@ -203,8 +203,10 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
   stating.subBatches = variant.subBatches;
   stating.recompute = variant.recompute;
   stating.recomputeBytes = variant.recomputeBytes;
-  stating.scatterSums |= variant.scattersSums;
-  stating.exchangeRing |= variant.exchangesInRing;
+  if (variant.scattersSums)
+    stating.scatterSums = true;
+  if (variant.exchangesInRing)
+    stating.exchangeRing = true;
   stating.exchangeChunks =
       std::max(options.exchangeChunks, variant.exchangeChunks);
   stating.remarkBytes = -1;

@@ -80,8 +80,8 @@ LogicalResult heddle::choosePlan(ModuleOp module,
       plan->recomputeBytes = options.recomputeBytes;
     if (options.exchangeChunks > 1)
       plan->exchangeChunks = options.exchangeChunks;
-    plan->exchangeRing |= options.exchangeRing;
-    plan->scatterSums |= options.scatterSums;
+    plan->exchangeRing = options.exchangeRing.value_or(plan->exchangeRing);
+    plan->scatterSums = options.scatterSums.value_or(plan->scatterSums);
     int64_t parts = getNamedSchedule(plan->overlap).subBatches;
     if (options.subBatches != 0)
       plan->subBatches = options.subBatches;

@@ -92,7 +92,7 @@ void heddle::buildShardPipeline(OpPassManager &passes,
   passes.addPass(createReadStoredRowsPass(rows));
   // Before the reshards that it changes. It adds axes to factors alone, and
   // looks at what is gathered and summed between ops.
-  if (options.scatterSums) {
+  if (options.scatterSums.value_or(false)) {
     ScatterSumsPassOptions scatter;
     scatter.cluster = options.cluster;
     passes.addPass(createScatterSumsPass(scatter));
@@ -145,7 +145,7 @@ void heddle::buildLocalizePipeline(OpPassManager &passes,
   decompose.cluster = options.cluster;
   passes.addPass(createDecomposeCollectivesPass(decompose));
   // Before packing, which rearranges what a product computes.
-  if (options.exchangeRing)
+  if (options.exchangeRing.value_or(false))
     passes.addPass(createRingExchangesPass());
   if (options.exchangeChunks > 1) {
     ChunkExchangesPassOptions exchanges;

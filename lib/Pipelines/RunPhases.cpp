@@ -238,8 +238,10 @@ void PhaseRunner::decideSchedule() {
   options.subBatches = choice->best.variant.subBatches;
   options.recompute = choice->best.variant.recompute;
   options.recomputeBytes = choice->best.variant.recomputeBytes;
-  options.scatterSums |= choice->best.variant.scattersSums;
-  options.exchangeRing |= choice->best.variant.exchangesInRing;
+  if (choice->best.variant.scattersSums)
+    options.scatterSums = true;
+  if (choice->best.variant.exchangesInRing)
+    options.exchangeRing = true;
   options.exchangeChunks =
       std::max(options.exchangeChunks, choice->best.variant.exchangeChunks);
   if (!choice->best.canFit())
@@ -343,8 +345,8 @@ LogicalResult PhaseRunner::run() {
   FailureOr<Plan> plan = getPlan(module);
   if (failed(plan))
     return failure();
-  options.exchangeRing |= plan->exchangeRing;
-  options.scatterSums |= plan->scatterSums;
+  options.exchangeRing = options.exchangeRing.value_or(plan->exchangeRing);
+  options.scatterSums = options.scatterSums.value_or(plan->scatterSums);
   if (failed(runPhase(Phase::Sharded, [&](auto &passes) {
         buildShardPipeline(passes, options);
       })))

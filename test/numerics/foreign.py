@@ -4,14 +4,18 @@ runs them on the devices of their mesh and on one device. The results must agree
 and two runs must give the same bits.
 
 Usage: foreign.py --heddle HEDDLE --heddle-run HEDDLE_RUN --scratch DIR
-                  [--cluster CLUSTER] [--sub-batches N] [--stages N] FILE...
+                  [--cluster CLUSTER] [--sub-batches N] [--overlap SCHEDULE]
+                  [--stages N] FILE...
 
 With --sub-batches, the program of many devices runs its batch in parts. With
---stages, it is cut into stages, which lie on two times as many devices.
+--overlap, its order is that schedule's, and the runtime executes its streams in
+random legal orders. With --stages, it is cut into stages, which lie on two times
+as many devices.
 """
 
 import array
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -39,7 +43,7 @@ def inputs_of(artifact):
     return result
 
 
-def check(run, source, scratch, flags, sub_batches, stages):
+def check(run, source, scratch, flags, many_flags, stages):
     many = source.read_text()
     one = programs.on_one_device(many)
     if stages:
@@ -48,12 +52,13 @@ def check(run, source, scratch, flags, sub_batches, stages):
     for name, text in (("one", one), ("many", many)):
         module, artifact = scratch / (name + ".mlir"), scratch / name
         module.write_text(text)
-        parts = ["--sub-batches", sub_batches]
         run.compile(module, artifact,
-                    flags + (parts if sub_batches and name == "many" else []))
+                    flags + (many_flags if name == "many" else []))
         if name == "one":  # a pipeline has several programs
             tensors.write(scratch / "in.safetensors", inputs_of(artifact))
         for attempt in ("", "-again"):
+            if "--overlap" in many_flags:
+                os.environ["HEDDLE_RT_STREAM_ORDER"] = "random:%d" % len(attempt)
             output = scratch / (name + attempt + ".safetensors")
             run.call([run.runner, "call", artifact, "--inputs",
                       scratch / "in.safetensors", "-o", output] + run.run_flags)
@@ -76,18 +81,23 @@ def main():
     parser = programs.get_parser(__doc__)
     parser.add_argument("--cluster")
     parser.add_argument("--sub-batches")
+    parser.add_argument("--overlap")
     parser.add_argument("--stages", type=int)
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
     run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
     report = programs.Report()
     flags = ["--cluster", options.cluster] if options.cluster else []
+    many_flags = []
+    for flag in "sub_batches", "overlap":
+        if value := getattr(options, flag):
+            many_flags += ["--" + flag.replace("_", "-"), value]
     for source in options.files:
         scratch = options.scratch / source.stem
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
         report.case(source.stem, lambda: check(
-            run, source, scratch, flags, options.sub_batches, options.stages))
+            run, source, scratch, flags, many_flags, options.stages))
     report.finish()
 
 

@@ -287,6 +287,13 @@ tools::parseStartOrder(StringRef text) {
   return options;
 }
 
+/// Adds a flag that can be absent, true or, by `=false`, false.
+static void addFlag(CLI::App &app, const std::string &name,
+                    std::optional<bool> &flag, const std::string &help) {
+  app.add_flag_function(
+      name, [&flag](int64_t value) { flag = value > 0; }, help);
+}
+
 void tools::addProgramFlags(CLI::App &app, CompileFlags &flags) {
   flags.trainingOptions.push_back(
       app.add_flag("--bf16", flags.options.training.bf16,
@@ -311,15 +318,15 @@ void tools::addProgramFlags(CLI::App &app, CompileFlags &flags) {
                  "sequence (default: as the plan says, or 1, or what --overlap "
                  "auto finds)")
       ->check(CLI::Range(int64_t(1), kMaxExchangeChunks));
-  app.add_flag("--exchange-ring", flags.options.exchangeRing,
-               "Products beside an exchange of their rows in steps of a ring: "
-               "a member's rows are multiplied while the next member's are on "
-               "their way (default: as the plan says, or what --overlap auto "
-               "finds)");
-  app.add_flag("--scatter-sums", flags.options.scatterSums,
-               "Scatter sums over devices, compute on parts what follows them "
-               "cheaply, and gather it, where that gains (default: as the plan "
-               "says, or what --overlap auto finds)");
+  addFlag(app, "--exchange-ring", flags.options.exchangeRing,
+          "Products beside an exchange of their rows in steps of a ring: "
+          "a member's rows are multiplied while the next member's are on "
+          "their way; =false forbids it (default: as the plan says, or "
+          "what --overlap auto finds)");
+  addFlag(app, "--scatter-sums", flags.options.scatterSums,
+          "Scatter sums over devices, compute on parts what follows them "
+          "cheaply, and gather it, where that gains; =false forbids it "
+          "(default: as the plan says, or what --overlap auto finds)");
   app.add_option("--profile", flags.profile,
                  "Take the times of calls from what heddle profile measured, "
                  "where --overlap auto weighs them")

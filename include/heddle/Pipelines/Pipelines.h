@@ -79,11 +79,11 @@ struct CompileOptions {
   /// another dimension (heddle-chunk-exchanges); 1: as the plan says, or whole.
   int64_t exchangeChunks = 1;
   /// Whether products and the exchanges of their rows run in steps of a ring
-  /// (heddle-ring-exchanges); otherwise as the plan says.
-  bool exchangeRing = false;
+  /// (heddle-ring-exchanges). If none: as the plan says. `false` forbids it.
+  std::optional<bool> exchangeRing;
   /// Whether sums are scattered where the work behind them gains by it
-  /// (heddle-scatter-sums); otherwise as the plan says.
-  bool scatterSums = false;
+  /// (heddle-scatter-sums). If none: as the plan says. `false` forbids it.
+  std::optional<bool> scatterSums;
   /// Makes the model of the times of a program of phase `executable`, by which
   /// the schedule `auto` chooses sub-batches and recomputation. If empty, or if
   /// it returns null, they are those of the cluster's roofline.
