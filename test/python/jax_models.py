@@ -292,6 +292,47 @@ def hessian() -> Case:
     return Case(step, args, (P(None, "tp"), P("dp"), P("dp")))
 
 
+def returns() -> Case:
+    """Advantages and returns backwards in time, with a tuple of several types, and
+    a recurrence by an associative scan."""
+
+    def loss(p: Any, seen: Any, rewards: Any, done: Any) -> Any:
+        values = jnp.tanh(seen @ p["first"]) @ p["last"]  # [time, batch]
+
+        def back(carried: Any, step: Any) -> Any:
+            advantage, total, count, alive = carried
+            reward, ends, value, after = step
+            delta = reward + 0.9 * after * (1 - ends) - value
+            advantage = delta + 0.72 * (1 - ends) * advantage
+            total = reward + 0.9 * (1 - ends) * total
+            carried = (advantage, total, count + 1, alive & (ends < 0.5))
+            return carried, (advantage, total, count)
+
+        after = jnp.concatenate([values[1:], jnp.zeros_like(values[:1])])
+        zeros = jnp.zeros(values.shape[1])
+        (_, last, count, alive), (advantages, totals, counts) = lax.scan(
+            back,
+            (zeros, zeros, jnp.int32(0), zeros == 0),
+            (rewards, done, values, after),
+            reverse=True,
+            unroll=2,
+        )
+        decay = jnp.broadcast_to(jax.nn.sigmoid(p["decay"]), values.shape)
+        _, traces = lax.associative_scan(
+            lambda a, b: (a[0] * b[0], b[0] * a[1] + b[1]), (decay, values)
+        )
+        policy = jnp.mean(lax.stop_gradient(advantages) * values)
+        rest = jnp.sum(jnp.where(alive, last, 0.0)) / count + jnp.mean(counts)
+        return policy + mean_square(values, totals) + jnp.mean(traces**2) + rest
+
+    params = weights(33, first=(5, 8), last=(8,)) | {"decay": jnp.float32(0.3)}
+    specs = {"first": P(None, "tp"), "last": P("tp"), "decay": P()}
+    done = (floats(36, 7, 4) > 1).astype(jnp.float32)
+    args = (params, floats(34, 7, 4, 5), floats(35, 7, 4), done)
+    time = P(None, "dp")
+    return Case(value_and_grad(loss), args, (specs, time, time, time))
+
+
 MODELS = {
     "modules": modules,
     "rotary": rotary,
@@ -303,4 +344,5 @@ MODELS = {
     "graph": graph,
     "accumulated": accumulated,
     "hessian": hessian,
+    "returns": returns,
 }

@@ -288,6 +288,10 @@ class RefusalTest(unittest.TestCase):
         )
         self.refused("callback", lambda x: jax.debug.print("{}", x) or x, floats(0, 3))
 
+    def test_within_branches_of_jax(self) -> None:
+        """JAX's own functions within a branch have no line of the program."""
+        self.refused("getrf", lambda x: jax.scipy.linalg.expm(x), floats(0, 4, 4))
+
     def test_shard_map(self) -> None:
         mesh = jax.sharding.AbstractMesh((2,), ("dp",))
         spec = jax.sharding.PartitionSpec("dp")

@@ -26,10 +26,13 @@ class Refusal(Exception):
 
 
 def source(op: ir.Operation) -> str:
-    """Returns "file.py:12: 'dot_general'" of an op, as far as it is known."""
-    place = re.search(r'"([^"]+)":(\d+)', str(op.location))
-    where = f"{place[1]}:{place[2]}: " if place else ""
-    return f"{where}'{scope(op) or op.name}'"
+    """Returns "file.py:12: 'dot_general'" of an op, as far as it is known. Where
+    JAX's own code made the op, the line is that of the construct around it."""
+    name, place = scope(op) or op.name, None
+    while op is not None and place is None:
+        place = re.search(r'"([^"]+)":(\d+)', str(op.location))
+        op = op.parent
+    return f"{place[1]}:{place[2]}: '{name}'" if place else f"'{name}'"
 
 
 def scope(op: ir.Operation) -> str:

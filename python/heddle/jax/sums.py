@@ -2,6 +2,9 @@
 
 Sums over rows join the kernel that computes what they add, and threads share
 them. So a global norm reads each gradient once, and no squares are stored.
+
+Reductions over no dimension, which JAX writes on a mesh for the gradient of a
+scalar that is broadcast, are left out: jaxlib's passes do not take them.
 """
 
 from jaxlib.mlir import ir
@@ -13,8 +16,10 @@ _LARGE = 1 << 14
 
 
 def split_sums(module: ir.Module) -> None:
-    for op in walk(module):
-        if op.name == "stablehlo.reduce" and is_large_sum(op):
+    for op in [op for op in walk(module) if op.name == "stablehlo.reduce"]:
+        if not len(ir.DenseI64ArrayAttr(op.attributes["dimensions"])):
+            replace(op, list(op.operands)[: len(op.results)])
+        elif is_large_sum(op):
             split_sum(op)
 
 

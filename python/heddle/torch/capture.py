@@ -209,14 +209,15 @@ def _without_own_gradients() -> Iterator[None]:
 def _program(
     module: torch.nn.Module,
     args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    shapes: Any = None,
+    is_known: Callable[[Node], bool],
+    shapes: Any,
 ) -> torch.export.ExportedProgram:
     try:
         with _without_own_gradients(), dense_experts():
-            return torch.export.export(
-                module, tuple(args), dict(kwargs), dynamic_shapes=shapes, strict=False
+            program = torch.export.export(
+                module, tuple(args), dynamic_shapes=shapes, strict=False
             )
+        return _decompose(program, is_known)
     except Exception as problem:
         text = str(problem).strip().split("\n\n")[0]
         if "data-dependent" in text:
@@ -243,17 +244,16 @@ def _user_line(problem: Exception) -> str:
 
 def capture(
     module: torch.nn.Module,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    inputs: Mapping[str, Any],
     is_known: Callable[[Node], bool],
     prefix: str = "",
     shapes: Any = None,
 ) -> Captured:
-    """Traces a module with example inputs. Sizes become static, but for those that
-    `shapes` says are symbols. Names of modules lose `prefix`."""
-    program = _decompose(_program(module, args, kwargs, shapes), is_known)
+    """Traces a module with example inputs, in order. Sizes become static, but for
+    those that `shapes` says are symbols. Names of modules lose `prefix`."""
+    program = _program(module, list(inputs.values()), is_known, shapes)
     captured = from_program(program, _states(module), is_known)
-    names = _names(list(args), "input") + _names(dict(kwargs), "input")
+    names = _names(inputs, "input")
     keys = list(captured.inputs)
     if len(names) == len(keys):
         captured.inputs = dict(zip(keys, names, strict=True))
