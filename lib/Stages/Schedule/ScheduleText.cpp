@@ -64,6 +64,9 @@ llvm::Expected<StageSchedule> heddle::parseSchedule(llvm::StringRef text,
     if (!list)
       return error("$.devices[" + llvm::Twine(device) +
                    "]: expected a list of tasks, got " + toText(value));
+    if (list->empty())
+      return error("$.devices[" + llvm::Twine(device) +
+                   "]: expected at least one task, got none");
     std::vector<StageTask> &tasks = schedule.devices.emplace_back();
     for (auto [entry, name] : llvm::enumerate(*list)) {
       std::optional<llvm::StringRef> label = name.getAsString();

@@ -204,6 +204,8 @@ TEST(StageSchedule, NamesTheEntryThatIsWrong) {
                "\"B0.3\" or \"W0.3\" (stage and micro-batch), got \"" +
                task + "\"")
                   .str());
+  EXPECT_EQ(getError(R"({"devices": [["F0.0", "B0.0"], []]})", 1),
+            "table.json: $.devices[1]: expected at least one task, got none");
   EXPECT_EQ(getError(R"({"devices": [["F0.0", "B0.0"]], "micro": 1})", 0),
             "table.json: $: unknown key \"micro\": expected devices alone");
 }
