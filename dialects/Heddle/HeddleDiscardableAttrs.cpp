@@ -145,8 +145,8 @@ heddle::verifyRanks(Operation *from, RanksAttr ranks,
   return success();
 }
 
-/// Returns the attribute of a place whose name is most like `name`; null if none
-/// is like it.
+/// Returns the attribute of a place whose name is most like `name`; null if
+/// none is like it.
 static const DiscardableAttr *findNearest(StringRef name, Place place) {
   const DiscardableAttr *nearest = nullptr;
   unsigned least = 4; // a name this many edits away is not suggested

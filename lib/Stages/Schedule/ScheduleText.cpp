@@ -12,8 +12,8 @@
 using namespace heddle;
 namespace json = llvm::json;
 
-/// Reads "F2.13". Numbers are not negative, and the largest one is none, so that
-/// a count fits in as many bits.
+/// Reads "F2.13". Numbers are not negative, and the largest one is none, so
+/// that a count fits in as many bits.
 static std::optional<StageTask> parseTask(llvm::StringRef text) {
   StageTask task;
   if (text.consume_front("B"))
