@@ -145,16 +145,16 @@ heddle::verifyRanks(Operation *from, RanksAttr ranks,
   return success();
 }
 
-/// Returns the attribute that may stand in `place` whose name is nearest to
-/// `name`; null if none is near.
+/// Returns the attribute of a place whose name is most like `name`; null if
+/// none is like it.
 static const DiscardableAttr *findNearest(StringRef name, Place place) {
   const DiscardableAttr *nearest = nullptr;
   unsigned least = 4; // a name this many edits away is not suggested
   for (const DiscardableAttr &known : kKnown) {
-    if (!(known.places & place))
-      continue;
-    if (unsigned distance = known.name.edit_distance(name, true, least);
-        distance < least) {
+    unsigned distance = known.places & place
+                            ? known.name.edit_distance(name, true, least)
+                            : least;
+    if (distance < least) {
       least = distance;
       nearest = &known;
     }
@@ -169,30 +169,29 @@ static LogicalResult verify(Operation *op, NamedAttribute attribute,
   StringRef name = attribute.getName();
   bool standsElsewhere = false;
   for (const DiscardableAttr &known : kKnown) {
-    standsElsewhere |= known.name == name;
+    if (known.name != name)
+      continue;
+    standsElsewhere = true;
     if (!(known.places & place))
       continue;
-    if (known.name == name) {
-      auto emit = [&] {
-        return op->emitOpError() << "expected " << name << of << ' ';
-      };
-      if (auto ranks = dyn_cast<RanksAttr>(attribute.getValue());
-          ranks && known.isValid(ranks))
-        return verifyRanks(op, ranks, emit);
-      if (known.isValid(attribute.getValue()))
-        return success();
-      return op->emitOpError()
-             << "expected " << name << of << " to be " << known.expected
-             << ", got " << attribute.getValue();
-    }
+    auto emit = [&] {
+      return op->emitOpError() << "expected " << name << of << ' ';
+    };
+    if (auto ranks = dyn_cast<RanksAttr>(attribute.getValue());
+        ranks && known.isValid(ranks))
+      return verifyRanks(op, ranks, emit);
+    if (known.isValid(attribute.getValue()))
+      return success();
+    return op->emitOpError()
+           << "expected " << name << of << " to be " << known.expected
+           << ", got " << attribute.getValue();
   }
+  const DiscardableAttr *nearest = findNearest(name, place);
   auto diag = op->emitOpError()
               << "expected no " << name << of << ": the heddle dialect has no "
               << (standsElsewhere ? "such attribute there"
                                   : "attribute of this name");
-  if (standsElsewhere)
-    return diag;
-  if (const DiscardableAttr *nearest = findNearest(name, place))
+  if (nearest && !standsElsewhere)
     diag << "; is it " << nearest->name << "?";
   return diag;
 }

@@ -18,6 +18,8 @@ static FailureOr<std::vector<StageTimes>> measureStages(ModuleOp module,
   ScopedDiagnosticHandler silent(module.getContext(),
                                  [](Diagnostic &) { return success(); });
   std::vector<StageTimes> times(stages, {0, 0, 0});
+  SimulateOptions timesAlone;
+  timesAlone.plansMemory = false;
   for (auto program : module.getOps<rt::ProgramOp>()) {
     auto part = program->getAttrOfType<StageProgramAttr>(kStageProgramAttrName);
     if (!part ||
@@ -31,7 +33,7 @@ static FailureOr<std::vector<StageTimes>> measureStages(ModuleOp module,
     alone.ranks = program->getAttrOfType<RanksAttr>(kRanksAttrName);
     alone.calls.push_back({program});
     FailureOr<Simulation> simulation =
-        simulate(module, {alone}, cluster, model);
+        simulate(module, {alone}, cluster, model, timesAlone);
     if (failed(simulation))
       return failure();
     StageTimes &own = times[part.getStage()];
@@ -64,6 +66,7 @@ LogicalResult heddle::orderStages(ModuleOp module,
   problem.stages = pipeline.getStages();
   problem.microBatches = count.getInt();
   problem.times = std::move(*times);
+  problem.hasBarrier = !module->hasAttr(kNoStepBarrierAttrName);
   llvm::Expected<StageSchedule> schedule = makeSchedule(problem);
   if (!schedule)
     return module.emitError() << llvm::toString(schedule.takeError());

@@ -66,6 +66,9 @@ llvm::Expected<std::vector<CallList>> getEntry(mlir::ModuleOp module,
 struct SimulateOptions {
   /// The iterations of each loop whose number is known only at run time.
   int64_t loopIterations = 1;
+  /// Whether to say what the runtime allocates (MemoryUse::plan). For that, the
+  /// tables of all entry points are written.
+  bool plansMemory = true;
 };
 
 //===----------------------------------------------------------------------===//

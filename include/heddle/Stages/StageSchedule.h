@@ -79,6 +79,10 @@ struct ScheduleProblem {
   /// The most forward passes of a device's stages whose backward pass has not
   /// run. 0: as many as the schedule has by its definition.
   int64_t mostInFlight = 0;
+  /// All devices wait for each other at the end of a step, so the shortest
+  /// makespan is best. Without, the shortest span is, as steps follow each
+  /// other with that period.
+  bool hasBarrier = true;
 };
 
 /// The tasks of all devices, in order.

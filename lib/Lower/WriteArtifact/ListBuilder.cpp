@@ -2,6 +2,7 @@
 
 #include "ListBuilder.h"
 #include "llvm/ADT/STLExtras.h"
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -15,12 +16,14 @@ void ListBuilder::add(TableEntry entry,
   std::vector<Use> &read = reads.emplace_back(),
                    &written = writes.emplace_back();
   for (auto [place, value] : readsOf) {
-    read.push_back({place, value});
-    lives.at(value).readers.push_back(index);
+    unsigned life = lifeOf.at(value);
+    read.push_back({place, life});
+    lives[life].readers.push_back(index);
   }
   for (auto [place, value] : writesOf) {
-    written.push_back({place, value});
-    lives[value] = {getBytes(value), index, {}, 0};
+    lifeOf[value] = unsigned(lives.size());
+    written.push_back({place, unsigned(lives.size())});
+    lives.push_back({getBytes(value), index, {}, 0});
   }
   entries.push_back(std::move(entry));
 }
@@ -35,7 +38,7 @@ void ListBuilder::assignSlots() {
   std::map<int64_t, std::vector<Slot>> bySize;
   for (unsigned entry = 0; entry < entries.size(); ++entry)
     for (const Use &use : writes[entry]) {
-      Life &life = lives.at(use.value);
+      Life &life = lives[use.life];
       std::vector<Slot> &slots = bySize[life.bytes];
       auto oldest = llvm::min_element(
           slots, [](Slot a, Slot b) { return a.freeFrom < b.freeFrom; });
@@ -48,7 +51,7 @@ void ListBuilder::assignSlots() {
       oldest->freeFrom = life.getEnd() + 1;
     }
   auto place = [&](TableEntry &entry, const Use &use, bool isResult) {
-    unsigned slot = lives.at(use.value).slot;
+    unsigned slot = lives[use.life].slot;
     if (entry.kind != TableEntry::Kind::Call)
       entry.slot = slot;
     else
@@ -70,18 +73,18 @@ void ListBuilder::addWaits() {
     std::optional<unsigned> writer;
     std::vector<unsigned> readers;
   };
-  std::map<unsigned, State> states;                       // by slot
+  std::vector<State> states(table.slots.size());
   std::map<std::pair<int32_t, int32_t>, unsigned> waited; // last + 1
   for (unsigned i = 0; i < entries.size(); ++i) {
     TableEntry &entry = entries[i];
     std::set<unsigned, std::greater<>> needed;
     for (const Use &use : reads[i]) {
-      State &state = states[lives.at(use.value).slot];
+      State &state = states[lives[use.life].slot];
       needed.insert(*state.writer);
       state.readers.push_back(i);
     }
     for (const Use &use : writes[i]) {
-      State &state = states[lives.at(use.value).slot];
+      State &state = states[lives[use.life].slot];
       if (state.writer)
         needed.insert(*state.writer);
       needed.insert(state.readers.begin(), state.readers.end());

@@ -4,7 +4,7 @@
 #define HEDDLE_LIB_LOWER_WRITEARTIFACT_LISTBUILDER_H
 
 #include "heddle/Lower/Tables.h"
-#include <map>
+#include "llvm/ADT/DenseMap.h"
 
 namespace heddle {
 
@@ -39,7 +39,7 @@ private:
   };
   struct Use {
     unsigned place; ///< the index of the argument or result
-    TableValue value;
+    unsigned life;  ///< the value's index in `lives`
   };
 
   void assignSlots();
@@ -49,7 +49,8 @@ private:
   int64_t device;
   std::vector<TableEntry> entries;
   std::vector<std::vector<Use>> reads, writes; ///< by entry
-  std::map<TableValue, Life> lives;
+  std::vector<Life> lives;
+  llvm::DenseMap<TableValue, unsigned> lifeOf; ///< indices in `lives`
 };
 
 } // namespace heddle

@@ -74,6 +74,7 @@ private:
   std::map<StringRef, unsigned> inputs, outputs; ///< by name
   /// The programs that make and read a value, by its name.
   llvm::DenseMap<StringRef, const ProgramPorts *> producers;
+  llvm::DenseMap<StringRef, int64_t> bytes; ///< of a value on a rank
   llvm::MapVector<StringRef, llvm::SetVector<const ProgramPorts *>> consumers;
   std::vector<std::vector<Call>> calls; ///< by device
   /// The values of each channel, in the order in which they are sent.
@@ -121,8 +122,11 @@ static bool isMicroBatch(rt::PortAttr port) {
 void PipelineTable::choosePorts() {
   for (const ProgramPorts &program : programs)
     for (auto port : program.outputs.getAsRange<rt::PortAttr>())
-      if (!port.getRole())
+      if (!port.getRole()) {
         producers[port.getName().getValue()] = &program;
+        bytes[port.getName().getValue()] =
+            rt::getByteSize(rt::getLocalType(module, port));
+      }
   std::map<StringRef, std::set<int64_t>> readBy, madeBy;
   std::map<StringRef, rt::PortAttr> ports;
   std::vector<StringRef> inputNames, outputNames;
@@ -245,12 +249,7 @@ void PipelineTable::assignStreams() {
 
 void PipelineTable::buildList(int64_t device) {
   ListBuilder list(table, device);
-  auto getBytes = [&](TableValue value) {
-    for (auto port : producers[value.first]->outputs.getAsRange<rt::PortAttr>())
-      if (port.getName().getValue() == value.first)
-        return rt::getByteSize(rt::getLocalType(module, port));
-    return int64_t(0);
-  };
+  auto getBytes = [&](TableValue value) { return bytes.lookup(value.first); };
   std::map<Channel, size_t> received; // numbers of values
   std::set<TableValue> present;       // values from other devices
   auto receive = [&](const Call &call) {

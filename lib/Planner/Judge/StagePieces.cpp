@@ -92,7 +92,10 @@ LogicalResult Measurer::measurePasses(rt::ProgramOp program, Part part) {
   CallList alone;
   alone.ranks = program->getAttrOfType<RanksAttr>(kRanksAttrName);
   alone.calls = {{program, 1}};
-  FailureOr<Simulation> simulation = simulate(module, alone, cluster, model);
+  SimulateOptions timesAlone;
+  timesAlone.plansMemory = false;
+  FailureOr<Simulation> simulation =
+      simulate(module, alone, cluster, model, timesAlone);
   if (failed(simulation))
     return failure();
   auto [work, stage] = part;

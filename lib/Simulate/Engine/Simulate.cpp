@@ -53,13 +53,15 @@ public:
     const Cluster &cluster = links.getTopology().getCluster();
     result.cluster = cluster.name;
     result.devices = links.getTopology().getNumDevices();
-    plans = getDeviceMemoryPlans(module);
+    if (options.plansMemory)
+      plans = getDeviceMemoryPlans(module);
     pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttrName);
     result.times.resize(lists.size());
     RankDevices devices(module, cluster);
     for (const CallList &list : lists) {
       MemoryUse &memory = result.memories.emplace_back();
-      memory.plan = plans[getDeviceOfPipeline(list)];
+      if (options.plansMemory)
+        memory.plan = plans[getDeviceOfPipeline(list)];
       memory.capacity = devices.get(list.ranks).memory;
       if (devices.isMixed(list.ranks))
         result.mixed.push_back(devices.get(list.ranks).kind);
@@ -307,8 +309,10 @@ static LogicalResult setPeriod(Simulation &step, ModuleOp module,
   std::vector<CallList> repeated;
   for (const CallList &list : lists)
     repeated.push_back(repeatList(list, kRuns));
+  SimulateOptions timesAlone = options;
+  timesAlone.plansMemory = false;
   FailureOr<Simulation> simulation =
-      Simulator(module, repeated, links, mesh, model, options).run();
+      Simulator(module, repeated, links, mesh, model, timesAlone).run();
   if (failed(simulation))
     return failure();
   double ends[kRuns] = {};

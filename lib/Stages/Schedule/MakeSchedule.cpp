@@ -296,8 +296,9 @@ namespace {
 /// Keeps the best of several schedules.
 class Choice {
 public:
-  Choice(int64_t mostInFlight, const StageSchedule &empty)
-      : mostInFlight(mostInFlight), bounds(getBounds(empty)) {}
+  Choice(const ScheduleProblem &problem, const StageSchedule &empty)
+      : mostInFlight(problem.mostInFlight), hasBarrier(problem.hasBarrier),
+        bounds(getBounds(empty)) {}
 
   /// Returns whether no schedule can be better than the best one so far.
   bool isDone() const {
@@ -306,14 +307,15 @@ public:
            std::get<1>(bestKey) <= std::get<1>(bounds) * kSame;
   }
 
-  /// Takes a schedule if it is legal and shorter than the ones before; the
-  /// shorter span decides between equal ones.
+  /// Takes a schedule if it is legal and better than the ones before: with a
+  /// barrier, if its makespan is shorter, or equal with a shorter span; without
+  /// one, if its span is shorter, or equal with a shorter makespan.
   void consider(StageSchedule schedule) {
     if (llvm::Error problem = verifySchedule(schedule, mostInFlight)) {
       reason = llvm::toString(std::move(problem));
       return;
     }
-    Key key(schedule.getMakespan(), schedule.getSpan());
+    Key key = makeKey(schedule.getMakespan(), schedule.getSpan());
     if (!best || key < bestKey) {
       best = std::move(schedule);
       bestKey = key;
@@ -328,11 +330,15 @@ public:
   }
 
 private:
-  using Key = std::tuple<double, double>; ///< makespan and span
+  using Key = std::tuple<double, double>; ///< makespan and span, by weight
+
+  Key makeKey(double makespan, double span) const {
+    return hasBarrier ? Key(makespan, span) : Key(span, makespan);
+  }
 
   /// Returns lower bounds: a device cannot begin before its first stage has its
   /// input, and then does all the work of its stages.
-  static Key getBounds(const StageSchedule &empty) {
+  Key getBounds(const StageSchedule &empty) const {
     std::vector<double> begins(empty.devices.size(),
                                std::numeric_limits<double>::infinity());
     std::vector<double> work(empty.devices.size());
@@ -343,14 +349,16 @@ private:
       work[device] += double(empty.microBatches) *
                       (times.forward + times.backward + times.weights);
     }
-    Key bounds(0, 0);
-    for (auto [begin, own] : llvm::zip(begins, work))
-      bounds = {std::max(std::get<0>(bounds), begin + own),
-                std::max(std::get<1>(bounds), own)};
-    return bounds;
+    double makespan = 0, span = 0;
+    for (auto [begin, own] : llvm::zip(begins, work)) {
+      makespan = std::max(makespan, begin + own);
+      span = std::max(span, own);
+    }
+    return makeKey(makespan, span);
   }
 
   int64_t mostInFlight;
+  bool hasBarrier;
   Key bounds;
   std::optional<StageSchedule> best;
   Key bestKey;
@@ -463,7 +471,7 @@ heddle::makeSchedule(const ScheduleProblem &problem) {
         getDeviceOfStage(problem.schedule, problem.devices, stage));
   empty.devices.resize(problem.devices);
 
-  Choice choice(problem.mostInFlight, empty);
+  Choice choice(problem, empty);
   std::vector<StageTimes> times = empty.times;
   consider(problem, empty, times, choice);
   // The order for equal times is good for unequal ones, too.

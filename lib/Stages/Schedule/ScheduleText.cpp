@@ -6,12 +6,14 @@
 #include "llvm/Support/JSON.h"
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 using namespace heddle;
 namespace json = llvm::json;
 
-/// Reads "F2.13".
+/// Reads "F2.13". Numbers are not negative, and the largest one is none, so
+/// that a count fits in as many bits.
 static std::optional<StageTask> parseTask(llvm::StringRef text) {
   StageTask task;
   if (text.consume_front("B"))
@@ -22,7 +24,10 @@ static std::optional<StageTask> parseTask(llvm::StringRef text) {
     return std::nullopt;
   auto [stage, number] = text.split('.');
   if (stage.getAsInteger(10, task.stage) ||
-      number.getAsInteger(10, task.microBatch))
+      number.getAsInteger(10, task.microBatch) || task.stage < 0 ||
+      task.microBatch < 0 ||
+      std::max(task.stage, task.microBatch) ==
+          std::numeric_limits<int64_t>::max())
     return std::nullopt;
   return task;
 }
@@ -45,9 +50,12 @@ llvm::Expected<StageSchedule> heddle::parseSchedule(llvm::StringRef text,
     return error("expected JSON: " + llvm::toString(root.takeError()));
   const json::Object *object = root->getAsObject();
   const json::Array *devices = object ? object->getArray("devices") : nullptr;
-  if (!devices || object->size() != 1 || devices->empty())
+  if (!devices || devices->empty())
     return error("expected {\"devices\": [[\"F0.0\", ...], ...]}, a list of "
                  "tasks for each device");
+  for (const auto &[key, value] : *object)
+    if (llvm::StringRef name = key; name != "devices")
+      return error("$: unknown key \"" + name + "\": expected devices alone");
   StageSchedule schedule;
   schedule.microBatches = std::max<int64_t>(microBatches, 1);
   std::map<int64_t, int64_t> deviceOf;
@@ -56,13 +64,16 @@ llvm::Expected<StageSchedule> heddle::parseSchedule(llvm::StringRef text,
     if (!list)
       return error("$.devices[" + llvm::Twine(device) +
                    "]: expected a list of tasks, got " + toText(value));
+    if (list->empty())
+      return error("$.devices[" + llvm::Twine(device) +
+                   "]: expected at least one task, got none");
     std::vector<StageTask> &tasks = schedule.devices.emplace_back();
     for (auto [entry, name] : llvm::enumerate(*list)) {
       std::optional<llvm::StringRef> label = name.getAsString();
       std::optional<StageTask> task;
       if (label)
         task = parseTask(*label);
-      if (!task || task->stage < 0)
+      if (!task)
         return error("$.devices[" + llvm::Twine(device) + "][" +
                      llvm::Twine(entry) +
                      "]: expected a task such as \"F0.3\", \"B0.3\" or "

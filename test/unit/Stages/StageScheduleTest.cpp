@@ -114,6 +114,25 @@ TEST(StageSchedule, IsNeverWorseThan1F1BForUnequalTimes) {
         }
 }
 
+// Steps that overlap follow each other by the span. The first stage, which has
+// an embedding, is what takes longest here.
+TEST(StageSchedule, HasTheShortestSpanWithoutABarrier) {
+  for (Kind kind : {Kind::ZBH2, Kind::ZBV}) {
+    ScheduleProblem problem;
+    problem.schedule = kind;
+    problem.devices = 8;
+    problem.stages = hasChunks(kind) ? 16 : 8;
+    problem.microBatches = 24;
+    problem.times.assign(problem.stages, {1, 1.1, 0.6});
+    problem.times.front().forward = 1.2;
+    StageSchedule whole = llvm::cantFail(makeSchedule(problem));
+    problem.hasBarrier = false;
+    StageSchedule free = llvm::cantFail(makeSchedule(problem));
+    EXPECT_LE(free.getSpan(), whole.getSpan());
+    EXPECT_GE(free.getMakespan(), whole.getMakespan());
+  }
+}
+
 TEST(StageSchedule, IsMadeInASecond) {
   for (Kind kind : {Kind::Interleaved, Kind::ZBH2, Kind::ZBV}) {
     std::vector<StageTimes> times(16 * (hasChunks(kind) ? 2 : 1),
@@ -179,6 +198,16 @@ TEST(StageSchedule, NamesTheEntryThatIsWrong) {
   EXPECT_EQ(getError(R"({"devices": [["F0.0", "G0.0"]]})", 1),
             "table.json: $.devices[0][1]: expected a task such as \"F0.3\", "
             "\"B0.3\" or \"W0.3\" (stage and micro-batch), got \"G0.0\"");
+  for (llvm::StringRef task : {"F0.-1", "F-1.0", "F0.9223372036854775807"})
+    EXPECT_EQ(getError(("{\"devices\": [[\"" + task + "\"]]}").str(), 0),
+              ("table.json: $.devices[0][0]: expected a task such as \"F0.3\", "
+               "\"B0.3\" or \"W0.3\" (stage and micro-batch), got \"" +
+               task + "\"")
+                  .str());
+  EXPECT_EQ(getError(R"({"devices": [["F0.0", "B0.0"], []]})", 1),
+            "table.json: $.devices[1]: expected at least one task, got none");
+  EXPECT_EQ(getError(R"({"devices": [["F0.0", "B0.0"]], "micro": 1})", 0),
+            "table.json: $: unknown key \"micro\": expected devices alone");
 }
 
 TEST(StageSchedule, RefusesStagesThatDoNotFit) {
