@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "backends/cuda/CudaDevice.h"
+#include "test/support/DenseAttention.h"
 #include "test/support/EmulatedCuda/EmulatedCuda.h"
 #include "gtest/gtest.h"
 #include <cmath>
@@ -29,26 +30,9 @@ struct Case {
 };
 
 heddle_rt_attention_desc describe(const Case &c) {
-  heddle_rt_attention_desc d = {};
-  d.batch = c.batch, d.queries = c.queries, d.keys = c.keys;
-  d.groups = c.groups, d.group_size = c.members, d.head = c.head;
-  d.q_head_stride = d.dq_head_stride = c.head;
-  d.q_group_stride = d.dq_group_stride = c.members * c.head;
-  d.q_row_stride = d.dq_row_stride = c.groups * d.q_group_stride;
-  d.q_batch_stride = d.dq_batch_stride = c.queries * d.q_row_stride;
-  d.k_group_stride = d.dk_group_stride = d.v_group_stride = d.dv_group_stride =
-      c.head;
-  d.k_row_stride = d.dk_row_stride = d.v_row_stride = d.dv_row_stride =
-      c.groups * c.head;
-  d.k_batch_stride = d.dk_batch_stride = d.v_batch_stride = d.dv_batch_stride =
-      c.keys * d.k_row_stride;
-  d.type = c.type;
-  d.causal = c.causal;
-  d.window = c.window;
-  d.scale = 0.3f;
-  d.global_queries = c.queries, d.global_keys = c.keys;
-  d.global_groups = c.groups, d.global_group_size = c.members;
-  return d;
+  return describeDense(
+      c.type, {c.batch, c.queries, c.keys, c.groups, c.members, c.head},
+      c.causal, c.window, 0.3f);
 }
 
 uint16_t narrow(int32_t type, double number) {

@@ -8,11 +8,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "backends/cuda/AttentionGraph.h"
+#include "test/support/DenseAttention.h"
 
 #include "gtest/gtest.h"
 #include <dlfcn.h>
 #include <string>
 
+using namespace heddle;
 using namespace heddle::runtime;
 using namespace heddle::runtime::cuda;
 
@@ -103,32 +105,9 @@ protected:
   dnn::Cudnn library;
 };
 
-struct Sizes {
-  int64_t batch, queries, keys, groups, members, head;
-};
-
-heddle_rt_attention_desc describe(int32_t type, Sizes s, bool causal,
-                                  int64_t window = 0) {
-  heddle_rt_attention_desc d = {};
-  d.batch = s.batch, d.queries = s.queries, d.keys = s.keys;
-  d.groups = s.groups, d.group_size = s.members, d.head = s.head;
-  d.q_head_stride = d.dq_head_stride = s.head;
-  d.q_group_stride = d.dq_group_stride = s.members * s.head;
-  d.q_row_stride = d.dq_row_stride = s.groups * d.q_group_stride;
-  d.q_batch_stride = d.dq_batch_stride = s.queries * d.q_row_stride;
-  d.k_group_stride = d.v_group_stride = d.dk_group_stride = d.dv_group_stride =
-      s.head;
-  d.k_row_stride = d.v_row_stride = d.dk_row_stride = d.dv_row_stride =
-      s.groups * s.head;
-  d.k_batch_stride = d.v_batch_stride = d.dk_batch_stride = d.dv_batch_stride =
-      s.keys * d.k_row_stride;
-  d.type = type;
-  d.causal = causal;
-  d.window = window;
-  d.scale = 0.125f;
-  d.global_queries = s.queries, d.global_keys = s.keys;
-  d.global_groups = s.groups, d.global_group_size = s.members;
-  return d;
+heddle_rt_attention_desc describe(int32_t type, AttentionSizes sizes,
+                                  bool causal, int64_t window = 0) {
+  return describeDense(type, sizes, causal, window, 0.125f);
 }
 
 /// GPT-2 124M with 8 sequences, on each family of GPUs.

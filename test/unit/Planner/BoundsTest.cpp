@@ -1,0 +1,204 @@
+//===- BoundsTest.cpp - Candidates and their lower bounds -----------------===//
+
+#include "Candidates/Candidates.h"
+#include "PlanRequests.h"
+#include "llvm/Support/Error.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+TEST(ProgramCounts, AreAffineInRowsAndLayers) {
+  PlanRequest request = makeRequest(1, 8);
+  Judge judge(request);
+  auto count = [&](int64_t rows, int64_t layers) {
+    return countProgram(cantFail(judge.getTrainingStep({rows, layers}, 2)),
+                        request.cluster.device);
+  };
+  ProgramCounts counts[2][2] = {{count(1, 1), count(1, 2)},
+                                {count(2, 1), count(2, 2)}};
+  constexpr double sizes[2] = {1, 2};
+  ProgramCounts expected = count(5, 4);
+  ProgramCounts model = CountModel(counts, sizes, sizes).at(5, 4);
+  EXPECT_DOUBLE_EQ(model.parameters, expected.parameters);
+  EXPECT_DOUBLE_EQ(model.optimizerState, expected.optimizerState);
+  EXPECT_DOUBLE_EQ(model.gradients, expected.gradients);
+  EXPECT_NEAR(model.products, expected.products, 1e-12 * expected.products);
+  EXPECT_DOUBLE_EQ(model.keptBytes, expected.keptBytes);
+  EXPECT_DOUBLE_EQ(model.tensorSums, expected.tensorSums);
+  EXPECT_DOUBLE_EQ(model.numTensorSums, expected.numTensorSums);
+  EXPECT_DOUBLE_EQ(model.updateBytes, expected.updateBytes);
+  // Parameters have AdamW's two moments and a gradient.
+  EXPECT_DOUBLE_EQ(expected.optimizerState, 2 * expected.parameters);
+  EXPECT_DOUBLE_EQ(expected.gradients, expected.parameters);
+  // Megatron-LM's two sums in each direction of a layer, one of the embedding,
+  // and one of the head's gradient.
+  EXPECT_DOUBLE_EQ(expected.numTensorSums, 4 * 4 + 2);
+}
+
+TEST(Candidates, Divide) {
+  PlanRequest request = makeRequest(8, 8);
+  Judge judge(request);
+  SplitLimits limits =
+      getSplitLimits(cantFail(judge.getTrainingStep({1, 1}, 2)));
+  EXPECT_TRUE(limits.canSplitTensor(4));
+  EXPECT_FALSE(limits.canSplitTensor(8)); // four heads
+  SearchSpace space = enumerateCandidates(request, limits);
+  std::set<std::string> names;
+  for (const Candidate &candidate : space.candidates) {
+    EXPECT_TRUE(names.insert(candidate.getName()).second)
+        << candidate.getName() << " twice";
+    EXPECT_EQ(candidate.mesh.getNumDevices(), 8);
+    int64_t data = 1;
+    for (int64_t size : candidate.mesh.data)
+      data *= size;
+    EXPECT_EQ(request.program.rows / candidate.microBatches % data, 0);
+  }
+  EXPECT_TRUE(names.count("--mesh dp=2,tp=4 --zero 1 --sequence "
+                          "--micro-batches 2 --overlap auto"));
+}
+
+TEST(Candidates, AgreeWithPins) {
+  PlanRequest request = makeRequest(8, 8);
+  request.pins.tensor = 2;
+  request.pins.zeroLevel = 3;
+  request.pins.recompute = RecomputeMode::Layer;
+  Judge judge(request);
+  SplitLimits limits =
+      getSplitLimits(cantFail(judge.getTrainingStep({1, 1}, 2)));
+  SearchSpace space = enumerateCandidates(request, limits);
+  EXPECT_FALSE(space.candidates.empty());
+  for (const Candidate &candidate : space.candidates) {
+    EXPECT_EQ(candidate.mesh.tensor.front(), 2);
+    EXPECT_EQ(candidate.zeroLevel, 3);
+    EXPECT_EQ(candidate.recompute, RecomputeMode::Layer);
+  }
+}
+
+// No candidate takes less time or state than its bounds.
+TEST(Bounds, HoldForSimulatedPrograms) {
+  PlanRequest request = makeRequest(4, 8);
+  request.training.bf16 = true;
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  SplitLimits limits =
+      getSplitLimits(cantFail(judge.getTrainingStep({1, 1}, 2)));
+  SearchSpace space = enumerateCandidates(request, limits);
+  // A few, with a step that is prime to the sizes of the inner loops, and more
+  // of those that compute again.
+  for (size_t i = 0; i < space.candidates.size(); ++i) {
+    const Candidate &candidate = space.candidates[i];
+    if (i % (candidate.recompute == RecomputeMode::None ? 67 : 47) != 0)
+      continue;
+    CandidateBounds bounds = cantFail(model.rate(candidate));
+    llvm::Expected<Judgement> judged = judge.judge(candidate, 4);
+    ASSERT_TRUE(bool(judged))
+        << candidate.getName() << ": " << llvm::toString(judged.takeError());
+    EXPECT_LE(bounds.seconds, judged->figures.seconds) << candidate.getName();
+    EXPECT_GT(bounds.seconds, 0);
+    const DeviceMemoryPlan &memory = judged->figures.memory;
+    EXPECT_LE(bounds.kept, memory.arena + memory.slots) << candidate.getName();
+    EXPECT_LE(bounds.state,
+              memory.parameters + memory.optimizerState + memory.gradients)
+        << candidate.getName();
+  }
+}
+
+// Only what must be computed again makes a bound greater.
+TEST(Bounds, AddOnlyWhatEveryRecomputationRepeats) {
+  PlanRequest request = makeRequest(4, 8);
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  auto rate = [&](int64_t context, RecomputeMode mode) {
+    Candidate candidate;
+    candidate.mesh.data = {4 / context};
+    candidate.mesh.statesData = true;
+    candidate.mesh.context = context;
+    candidate.mesh.statesContext = context > 1;
+    candidate.overlap = Overlap::None;
+    candidate.recompute = mode;
+    return cantFail(model.rate(candidate)).seconds;
+  };
+  for (int64_t context : {1, 2}) {
+    double none = rate(context, RecomputeMode::None);
+    EXPECT_EQ(rate(context, RecomputeMode::Optimal), none);
+    // What a ring has received may stay.
+    for (RecomputeMode mode :
+         {RecomputeMode::Layer, RecomputeMode::Communication}) {
+      if (context > 1)
+        EXPECT_EQ(rate(context, mode), none);
+      else
+        EXPECT_GT(rate(context, mode), none);
+    }
+  }
+}
+
+// Work that does not grow with the rows is done for each micro-batch, unless
+// gradients are stored in parts.
+TEST(Bounds, RepeatFixedWorkForEachMicroBatch) {
+  PlanRequest request = makeRequest(4, 8);
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  auto rate = [&](int64_t microBatches, int64_t zeroLevel) {
+    Candidate candidate;
+    candidate.mesh.data = {4};
+    candidate.mesh.statesData = true;
+    candidate.overlap = Overlap::Auto;
+    candidate.microBatches = microBatches;
+    candidate.zeroLevel = zeroLevel;
+    return cantFail(model.rate(candidate)).seconds;
+  };
+  // In this small program, launches are most of it.
+  EXPECT_GT(rate(2, 1), 1.5 * rate(1, 1));
+  EXPECT_GT(rate(2, 1), rate(2, 2));
+}
+
+// The products whose sums stay are known of standard plans alone.
+TEST(Bounds, RepeatNothingIfOperatorsAreSplitOtherwise) {
+  PlanRequest request = makeRequest(4, 8);
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  auto rate = [&](RecomputeMode mode, bool decides) {
+    Candidate candidate;
+    candidate.mesh.tensor = {4};
+    candidate.overlap = Overlap::None;
+    candidate.recompute = mode;
+    candidate.decidesOperators = decides;
+    return cantFail(model.rate(candidate)).seconds;
+  };
+  auto adds = [&](RecomputeMode mode, bool decides = false) {
+    return rate(mode, decides) > rate(RecomputeMode::None, decides);
+  };
+  EXPECT_TRUE(adds(RecomputeMode::Communication));
+  EXPECT_FALSE(adds(RecomputeMode::Communication, /*decides=*/true));
+  request.stated.emplace();
+  EXPECT_TRUE(adds(RecomputeMode::Communication));
+  request.stated->operators.push_back({"h.*.mlp.c_fc", {}, {}});
+  EXPECT_FALSE(adds(RecomputeMode::Communication));
+  EXPECT_TRUE(adds(RecomputeMode::Layer));
+}
+
+// The first stage may have one layer if its device is slow, and none if the
+// user states stages.
+TEST(Bounds, KeepWhatTheSmallestFirstStageDoes) {
+  PlanRequest request = makeRequest(4, 8);
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  Candidate candidate;
+  candidate.mesh.pipeline = 2;
+  candidate.mesh.data = {2};
+  candidate.microBatches = 4;
+  auto getKept = [&] { return cantFail(model.rate(candidate)).kept; };
+  double kept = getKept(); // of two of four layers
+  EXPECT_GT(kept, 0);
+  request.cluster.groups = {{request.cluster.device, 4},
+                            {request.cluster.device, 4}};
+  EXPECT_DOUBLE_EQ(getKept(), kept / 2);
+  request.stated.emplace();
+  request.stated->numStages = 2;
+  EXPECT_EQ(getKept(), 0);
+}
+
+} // namespace

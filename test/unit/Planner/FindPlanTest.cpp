@@ -1,0 +1,190 @@
+//===- FindPlanTest.cpp - The search for plans ----------------------------===//
+
+#include "PlanRequests.h"
+#include "llvm/Support/Error.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+TEST(FindPlan, AnswersAlikeOnAnyNumberOfThreads) {
+  PlanRequest request = makeRequest(4, 8);
+  request.mostCompiled = 4;
+  PlanObserver observer;
+  PlanReport one = cantFail(findPlan(request, observer));
+  request.threads = 3;
+  PlanReport three = cantFail(findPlan(request, observer));
+  ASSERT_TRUE(one.plan && three.plan);
+  EXPECT_EQ(writePlan(*one.plan), writePlan(*three.plan));
+  ASSERT_EQ(one.judged.size(), three.judged.size());
+  for (size_t i = 0; i < one.judged.size(); ++i)
+    EXPECT_EQ(one.judged[i].candidate.getName(),
+              three.judged[i].candidate.getName());
+  EXPECT_LE(one.bound, one.figures.seconds);
+}
+
+TEST(FindPlan, KeepsTheBestPlanWhenInterrupted) {
+  struct Impatient : PlanObserver {
+    void progress(const PlanProgress &progress) override {
+      judged = progress.judged;
+    }
+    bool isInterrupted() override { return judged > 0; }
+    int64_t judged = 0;
+  } observer;
+  PlanRequest request = makeRequest(4, 8);
+  PlanReport report = cantFail(findPlan(request, observer));
+  EXPECT_TRUE(report.isInterrupted);
+  EXPECT_TRUE(report.plan.has_value());
+  EXPECT_EQ(report.judged.size(), 4u);
+}
+
+// Few layers prove nothing, so candidates of which no more were compiled count
+// by their bounds.
+TEST(FindPlan, BoundsWhatWasNotCompiledWhole) {
+  PlanRequest request = makeRequest(2, 4, {6, 64, 4, 256, 32});
+  request.mostCompiled = 8;
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  ASSERT_TRUE(report.plan.has_value());
+  EXPECT_GT(report.bound, 0);
+  int64_t numWhole = 0;
+  for (const JudgedCandidate &judged : report.judged) {
+    numWhole += judged.isWhole;
+    if (judged.fits)
+      EXPECT_LE(report.bound,
+                judged.isWhole ? judged.figures.seconds : judged.bound)
+          << judged.candidate.getName();
+  }
+  EXPECT_GE(numWhole, 1);
+  EXPECT_LT(numWhole, int64_t(report.judged.size()));
+}
+
+/// A program whose products take most of the time of a step on two devices, so
+/// that bounds are near.
+PlanRequest makeLargeRequest() {
+  PlanRequest request = makeRequest(2, 8, {2, 4096, 4, 256, 512});
+  request.mostCompiled = 12;
+  request.pins.pipeline = 1;
+  return request;
+}
+
+int64_t countDecided(const PlanReport &report) {
+  return llvm::count_if(report.judged, [](const JudgedCandidate &judged) {
+    return judged.candidate.decidesOperators;
+  });
+}
+
+// The search ends when nothing may be better by more than simulations tell, and
+// says so.
+TEST(FindPlan, EndsWithinOnePercentOfTheBound) {
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(makeLargeRequest(), observer));
+  ASSERT_TRUE(report.plan.has_value());
+  EXPECT_GE(report.bound, 0.99 * report.figures.seconds);
+  EXPECT_LT(report.compiled, 12);
+  EXPECT_EQ(countDecided(report), 0);
+  int64_t candidates = int64_t(report.judged.size()), near = 0;
+  for (const SkippedCandidates &skipped : report.skipped) {
+    candidates += skipped.isCandidate ? skipped.count : 0;
+    if (skipped.reason ==
+        "the lower bound of the time is within 1 % of the best plan's")
+      near = skipped.count;
+    EXPECT_EQ(skipped.reason.find("not compiled"), std::string::npos);
+  }
+  EXPECT_EQ(candidates, report.candidates);
+  EXPECT_GT(near, 0);
+}
+
+// Over slow links, standard plans are near their bounds. Operators that are
+// decided one by one are not bound by these, and are better.
+TEST(FindPlan, DecidesOperatorsUnlessTheirBoundIsNear) {
+  PlanObserver observer;
+  PlanRequest request = makeLargeRequest();
+  request.cluster.levels[0].bandwidth /= 300;
+  PlanReport report = cantFail(findPlan(request, observer));
+  ASSERT_TRUE(report.plan.has_value());
+  EXPECT_LT(report.compiled, 12);
+  EXPECT_GE(countDecided(report), 1);
+  EXPECT_TRUE(report.winner.decidesOperators);
+  for (const JudgedCandidate &judged : report.judged)
+    EXPECT_EQ(judged.figures.exposure.has_value(),
+              judged.candidate.decidesOperators && judged.error.empty());
+}
+
+// If nothing is hidden, all of communication is exposed, and prices expect what
+// is simulated. If some is, operators are decided again until the plan stays.
+TEST(FindPlan, PricesCommunicationAsExposed) {
+  PlanObserver observer;
+  PlanRequest request = makeLargeRequest();
+  request.cluster.levels[0].bandwidth /= 30;
+  request.mostCompiled = 4;
+  for (Overlap overlap : {Overlap::None, Overlap::Auto}) {
+    request.pins.overlap = overlap;
+    PlanReport report = cantFail(findPlan(request, observer));
+    ASSERT_GE(countDecided(report), 1);
+    bool communicates = false;
+    for (const JudgedCandidate &judged : report.judged) {
+      if (!judged.candidate.decidesOperators || !judged.error.empty())
+        continue;
+      const ExposurePrediction &exposure = *judged.figures.exposure;
+      SCOPED_TRACE(judged.candidate.getName());
+      // Some plans keep every operator whole and communicate nothing.
+      communicates |= exposure.predicted > 0;
+      EXPECT_LE(exposure.simulated, exposure.step);
+      EXPECT_GE(exposure.rounds, 2);
+      EXPECT_LE(exposure.rounds, 5);
+      if (overlap != Overlap::None)
+        continue;
+      EXPECT_TRUE(exposure.isFixed);
+      EXPECT_EQ(exposure.predicted > 0, exposure.simulated > 0);
+      EXPECT_LT(std::abs(exposure.getError()), 0.05);
+    }
+    EXPECT_TRUE(communicates);
+  }
+}
+
+TEST(FindPlan, SaysWhatIsLeastIfNothingFits) {
+  PlanRequest request = makeRequest(2, 2);
+  request.memory = 1000;
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  EXPECT_FALSE(report.plan.has_value());
+  EXPECT_GT(report.figures.memory.total(), request.memory);
+  ASSERT_EQ(report.consumers.size(), 3u);
+  EXPECT_GE(report.consumers[0].second, report.consumers[1].second);
+}
+
+TEST(FindPlan, RefusesRequests) {
+  PlanObserver observer;
+  PlanRequest request = makeRequest(9, 9);
+  EXPECT_EQ(llvm::toString(findPlan(request, observer).takeError()),
+            "expected 1 to 8 devices, which the cluster 'dgx-a100' has, got 9");
+  request = makeRequest(4, 4);
+  request.pins.tensor = 3;
+  EXPECT_EQ(llvm::toString(findPlan(request, observer).takeError()),
+            "no mesh of 4 devices divides the program and agrees with the "
+            "pins: tp=3 does not divide the 4 heads (the nearest that can be: "
+            "tp=2, tp=4)");
+}
+
+TEST(Pins, AreRead) {
+  PlanPins pins;
+  EXPECT_FALSE(parsePin("tp=4", pins));
+  EXPECT_FALSE(parsePin("sequence=off", pins));
+  EXPECT_FALSE(parsePin("recompute=layer", pins));
+  EXPECT_FALSE(parsePin("h.*.mlp*=replicated", pins));
+  EXPECT_EQ(pins.tensor, 4);
+  EXPECT_EQ(pins.sequence, false);
+  EXPECT_EQ(pins.recompute, RecomputeMode::Layer);
+  ASSERT_EQ(pins.replicated.size(), 1u);
+  EXPECT_EQ(pins.replicated[0], "h.*.mlp*");
+  for (const char *bad :
+       {"tp", "tp=", "=4", "tp=0", "tp=x", "zero=4", "sequence=yes",
+        "recompute=all", "overlap=fast", "h.*=gathered"})
+    EXPECT_TRUE(llvm::toString(parsePin(bad, pins)).find("expected") == 0)
+        << bad;
+}
+
+} // namespace
