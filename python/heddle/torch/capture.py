@@ -209,15 +209,14 @@ def _without_own_gradients() -> Iterator[None]:
 def _program(
     module: torch.nn.Module,
     args: Sequence[Any],
-    is_known: Callable[[Node], bool],
-    shapes: Any,
+    kwargs: Mapping[str, Any],
+    shapes: Any = None,
 ) -> torch.export.ExportedProgram:
     try:
         with _without_own_gradients(), dense_experts():
-            program = torch.export.export(
-                module, tuple(args), dynamic_shapes=shapes, strict=False
+            return torch.export.export(
+                module, tuple(args), dict(kwargs), dynamic_shapes=shapes, strict=False
             )
-        return _decompose(program, is_known)
     except Exception as problem:
         text = str(problem).strip().split("\n\n")[0]
         if "data-dependent" in text:
@@ -244,16 +243,17 @@ def _user_line(problem: Exception) -> str:
 
 def capture(
     module: torch.nn.Module,
-    inputs: Mapping[str, Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
     is_known: Callable[[Node], bool],
     prefix: str = "",
     shapes: Any = None,
 ) -> Captured:
-    """Traces a module with example inputs, in order. Sizes become static, but for
-    those that `shapes` says are symbols. Names of modules lose `prefix`."""
-    program = _program(module, list(inputs.values()), is_known, shapes)
+    """Traces a module with example inputs. Sizes become static, but for those that
+    `shapes` says are symbols. Names of modules lose `prefix`."""
+    program = _decompose(_program(module, args, kwargs, shapes), is_known)
     captured = from_program(program, _states(module), is_known)
-    names = _names(inputs, "input")
+    names = _names(list(args), "input") + _names(dict(kwargs), "input")
     keys = list(captured.inputs)
     if len(names) == len(keys):
         captured.inputs = dict(zip(keys, names, strict=True))

@@ -19,21 +19,14 @@ LABELS = "labels"
 
 
 class WithLoss(torch.nn.Module):
-    """Computes a loss from the outputs of a model. The model's arguments are in
-    order here, because torch.export confuses the sizes of those by name: `names`
-    are theirs."""
+    """Computes a loss from the outputs of a model."""
 
-    def __init__(
-        self,
-        model: torch.nn.Module,
-        loss: torch.nn.Module,
-        names: Sequence[str] | None = None,
-    ) -> None:
+    def __init__(self, model: torch.nn.Module, loss: torch.nn.Module) -> None:
         super().__init__()
-        self.model, self.loss, self.names = model, loss, names
+        self.model, self.loss = model, loss
 
-    def forward(self, labels: torch.Tensor, *args: Any) -> Any:
-        outputs = _call(self.model, args, self.names)
+    def forward(self, labels: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        outputs = self.model(*args, **kwargs)
         answer = getattr(outputs, "logits", outputs)
         return {"loss": self.loss(answer, labels), "logits": answer}
 
@@ -41,14 +34,12 @@ class WithLoss(torch.nn.Module):
 class WithOwnLoss(torch.nn.Module):
     """A model that returns its loss, alone or with other outputs."""
 
-    def __init__(
-        self, model: torch.nn.Module, names: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, model: torch.nn.Module) -> None:
         super().__init__()
-        self.model, self.names = model, names
+        self.model = model
 
-    def forward(self, *args: Any) -> Any:
-        outputs = _call(self.model, args, self.names)
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        outputs = self.model(*args, **kwargs)
         if isinstance(outputs, torch.Tensor):
             return {"loss": outputs}
         if isinstance(outputs, Mapping):
@@ -64,21 +55,13 @@ class WithOwnLoss(torch.nn.Module):
         }
 
 
-def _call(
-    model: torch.nn.Module, args: Sequence[Any], names: Sequence[str] | None
-) -> Any:
-    if names is None:
-        return model(*args)
-    return model(**dict(zip(names, args, strict=True)))
-
-
 @dataclasses.dataclass
 class Example:
-    """Arguments to trace a module with, and their names."""
+    """Arguments to trace a module with."""
 
     module: torch.nn.Module
     args: tuple[Any, ...]
-    names: list[str]
+    kwargs: dict[str, Any]
 
 
 def example_of(
@@ -87,27 +70,21 @@ def example_of(
     """Returns the module that computes the loss, and its arguments."""
     batch = _copied(batch)
     if loss is None:
+        module: torch.nn.Module = WithOwnLoss(model)
         if isinstance(batch, Mapping):
-            names = list(batch)
-            return Example(WithOwnLoss(model, names), tuple(batch.values()), names)
-        return Example(WithOwnLoss(model), batch, _numbered(len(batch)))
+            return Example(module, (), batch)
+        return Example(module, tuple(batch), {})
+    module = WithLoss(model, loss)
     if isinstance(batch, Mapping):
         rest = dict(batch)
         if LABELS not in rest:
             raise TorchError(f"expected '{LABELS}' in the batch, got {', '.join(rest)}")
         labels = rest.pop(LABELS)
-        names = list(rest)
-        module = WithLoss(model, loss, names)
-        return Example(module, (labels, *rest.values()), [LABELS, *names])
+        return Example(module, (labels,), rest)
     if len(batch) < 2:
         raise TorchError("expected a batch of inputs and labels, got one tensor")
     *inputs, labels = batch
-    names = [LABELS, *_numbered(len(inputs))]
-    return Example(WithLoss(model, loss), (labels, *inputs), names)
-
-
-def _numbered(count: int) -> list[str]:
-    return [f"input{i}" for i in range(count)]
+    return Example(module, (labels, *inputs), {})
 
 
 def _copied(batch: Batch) -> dict[str, Any] | tuple[Any, ...]:
@@ -123,14 +100,27 @@ def _copied(batch: Batch) -> dict[str, Any] | tuple[Any, ...]:
     return tuple(copy(value) for value in values)
 
 
+def argument_names(example: Example) -> list[str]:
+    """Returns the names of the arguments of @forward."""
+    names = [f"input{i}" for i in range(len(example.args))]
+    if isinstance(example.module, WithLoss):
+        names = [LABELS, *(f"input{i}" for i in range(len(example.args) - 1))]
+    return names + list(example.kwargs)
+
+
 def _captured(example: Example, shapes: Any = None) -> Captured:
     captured = capture(
         example.module,
-        dict(zip(example.names, example.args, strict=True)),
+        example.args,
+        example.kwargs,
         is_listed,
         prefix="model.",
         shapes=shapes,
     )
+    names = argument_names(example)
+    keys = list(captured.inputs)
+    if len(keys) == len(names):
+        captured.inputs = dict(zip(keys, names, strict=True))
     _strip_prefix(captured)
     return captured
 
@@ -162,7 +152,7 @@ class Traced:
         self, model: torch.nn.Module, batch: Batch, loss: torch.nn.Module | None = None
     ) -> None:
         self.example = example_of(model, batch, loss)
-        self.rows = symbolic.rows_of(self.example.args)
+        self.rows = symbolic.rows_of(self.example.args, self.example.kwargs)
         self._exact: Captured | None = None
         self._symbolic: Captured | None = None
 
@@ -194,7 +184,7 @@ class Traced:
             try:
                 if self._symbolic is None:
                     example = self.example
-                    shapes = symbolic.dynamic_shapes(example.module, example.args)
+                    shapes = symbolic.dynamic_shapes(example.args, example.kwargs)
                     self._symbolic = _captured(example, shapes)
                 return symbolic.bind(self._symbolic, rows)
             except TorchError:
@@ -209,8 +199,8 @@ def _first_rows(example: Example, rows: int) -> Example:
     def cut(leaf: Any) -> Any:
         return leaf[:rows].clone() if isinstance(leaf, torch.Tensor) else leaf
 
-    args = _pytree.tree_map(cut, example.args)
-    return dataclasses.replace(example, args=args)
+    args, kwargs = _pytree.tree_map(cut, (example.args, example.kwargs))
+    return Example(example.module, args, kwargs)
 
 
 def emit_example(

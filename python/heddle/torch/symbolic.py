@@ -1,8 +1,7 @@
 """Exports a module once for any number of rows, and binds the number later."""
 
 import dataclasses
-import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,24 +21,22 @@ _CHECKS = {
 }
 
 
-def rows_of(args: Sequence[Any]) -> int:
+def rows_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
     """Returns the first dimension of all tensors; 0 if they differ."""
-    leaves = _pytree.tree_leaves(tuple(args))
+    leaves = _pytree.tree_leaves((tuple(args), dict(kwargs)))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     sizes = {tensor.shape[0] if tensor.dim() else 0 for tensor in tensors}
     return sizes.pop() if len(sizes) == 1 else 0
 
 
-def dynamic_shapes(module: torch.nn.Module, args: Sequence[Any]) -> Any:
-    """Returns the shapes for torch.export whose first dimension is a symbol, one for
-    each parameter of the module's forward."""
+def dynamic_shapes(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Returns the shapes for torch.export whose first dimension is a symbol."""
     rows = torch.export.Dim("rows", min=2)
 
     def shape(leaf: Any) -> Any:
         return {0: rows} if isinstance(leaf, torch.Tensor) else None
 
-    bound = inspect.signature(module.forward).bind(*args)
-    return _pytree.tree_map(shape, tuple(bound.arguments.values()))
+    return _pytree.tree_map(shape, (tuple(args), dict(kwargs)))
 
 
 def _is_number(value: Any) -> bool:

@@ -23,6 +23,7 @@ from heddle.torch.errors import TorchError
 from heddle.torch.exporter import (
     Batch,
     Traced,
+    argument_names,
     emit_example,
     example_of,
 )
@@ -150,7 +151,7 @@ class Trainer:
 
     def _export(self) -> Module:
         example = example_of(self.model, self._example, self.loss)
-        self._names = example.names
+        self._names = argument_names(example)
         traced = Traced(self.model, self._batch, self.loss)
         if self._parts > 1 and traced.rows:
             return require(traced.emit(traced.rows // self._parts, self._choose))
