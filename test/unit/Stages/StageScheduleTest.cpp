@@ -114,21 +114,20 @@ TEST(StageSchedule, IsNeverWorseThan1F1BForUnequalTimes) {
         }
 }
 
-// Steps that overlap follow each other by the span. The first stage, which has
-// an embedding, is what takes longest here.
+// Steps that overlap follow each other by the span. The backward passes take a
+// little longer here, so the shortest makespan does not have the shortest span.
 TEST(StageSchedule, HasTheShortestSpanWithoutABarrier) {
-  for (Kind kind : {Kind::ZBH2, Kind::ZBV}) {
+  for (int64_t devices : {4, 8}) {
     ScheduleProblem problem;
-    problem.schedule = kind;
-    problem.devices = 8;
-    problem.stages = hasChunks(kind) ? 16 : 8;
-    problem.microBatches = 24;
-    problem.times.assign(problem.stages, {1, 1.1, 0.6});
-    problem.times.front().forward = 1.2;
+    problem.schedule = Kind::ZBV;
+    problem.devices = devices;
+    problem.stages = 2 * devices;
+    problem.microBatches = 12;
+    problem.times.assign(problem.stages, {1, 1.1, 1});
     StageSchedule whole = llvm::cantFail(makeSchedule(problem));
     problem.hasBarrier = false;
     StageSchedule free = llvm::cantFail(makeSchedule(problem));
-    EXPECT_LE(free.getSpan(), whole.getSpan());
+    EXPECT_LT(free.getSpan(), 0.99 * whole.getSpan());
     EXPECT_GE(free.getMakespan(), whole.getMakespan());
   }
 }
