@@ -135,7 +135,8 @@ private:
   /// The number of devices in one unit of the level below each level.
   std::vector<int64_t> unitSizes;
   int64_t devices = 1;
-  /// What has been computed. So only one thread may use a topology.
+  /// Results that are kept for the next call. The const functions add to them,
+  /// so a topology belongs to one thread.
   mutable std::map<AxisMask, Step> rings, exchanges;
   mutable std::map<AxisMask, int> outermostLevels;
   using Members = std::pair<std::vector<unsigned>, std::vector<int64_t>>;
