@@ -167,6 +167,8 @@ void heddle::buildKernelPipeline(OpPassManager &passes) {
   // are flattened.
   passes.addPass(createInlineCallsPass());
   passes.addPass(createFlattenControlFlowPass());
+  // What a loop kept for another one is known now.
+  passes.addPass(createForwardSlicesPass());
   // The remaining loops become calls of programs of their own.
   passes.addPass(createOutlineLoopsPass());
   // All control flow is gone. Conditions and other computed scalars become

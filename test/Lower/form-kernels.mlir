@@ -40,6 +40,32 @@ func.func @twice(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
 
 // -----
 
+// So are kernels of equal layers, whose ops have names of their own.
+// CHECK-LABEL: func.func @layers
+// CHECK: call @kernel_0
+// CHECK: heddle.contract
+// CHECK: call @kernel_0
+// CHECK: func.func private @kernel_0
+// CHECK-NOT: heddle.name
+// CHECK-NOT: func.func
+func.func @layers(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %e = tensor.empty() : tensor<64x64xf32>
+  %a = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) attrs = {heddle.name = "h_0/exp"} {
+  ^bb0(%in: f32, %out: f32):
+    %v = math.exp %in : f32
+    linalg.yield %v : f32
+  } -> tensor<64x64xf32>
+  %b = heddle.contract "c" [ab, bc -> ac] %a, %a : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %c = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%b : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) attrs = {heddle.name = "h_1/exp"} {
+  ^bb0(%in: f32, %out: f32):
+    %v = math.exp %in : f32
+    linalg.yield %v : f32
+  } -> tensor<64x64xf32>
+  return %c : tensor<64x64xf32>
+}
+
+// -----
+
 // An op that reads across rows starts a kernel of its own.
 // CHECK-LABEL: func.func @across_rows
 // CHECK: call @kernel_0

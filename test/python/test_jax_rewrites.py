@@ -1,6 +1,8 @@
 """Single constructs that are rewritten before jaxlib's passes."""
 
+import pathlib
 import re
+import tempfile
 import unittest
 
 try:
@@ -11,6 +13,7 @@ except ImportError as problem:
 import heddle
 import heddle.jax
 import jax.numpy as jnp
+from heddle.compiler import run_program
 from jax import lax
 from jax_programs import floats, integers
 from test_jax_programs import check
@@ -45,6 +48,26 @@ class RewriteTest(unittest.TestCase):
         self.same(kinds, floats(0, 9, 4), index, floats(1, 7, 4))
         self.same(kinds, floats(0, 9, 4), index[:2], floats(1, 2, 4))
         self.same(kinds, integers(0, 99, 9), index, integers(1, 99, 7))
+
+    def test_scan_keeps_no_copies(self) -> None:
+        """What a loop keeps for its backward loop is read where it was computed."""
+
+        def step(w, x):
+            def loss(w):
+                y, rows = lax.scan(lambda y, v: (jnp.tanh(y @ v), y * y), x, w)
+                return y.sum() + rows.sum()
+
+            return jax.value_and_grad(loss)(w)
+
+        exported = self.same(step, floats(0, 3, 8, 8), floats(1, 4, 8))
+        self.assertIn("tensor.expand_shape", exported.text)
+        with tempfile.TemporaryDirectory() as folder:
+            module = pathlib.Path(folder) / "step.mlir"
+            module.write_text(exported.text)
+            kernels = run_program("compile", module, "--stop-after", "kernels")
+        # Neither the layers' parameters nor the kept values are copied.
+        self.assertNotRegex(kernels, r"-> tensor<1x8x8xf32>")
+        self.assertNotRegex(kernels, r"-> tensor<1x4x8xf32>")
 
     def test_windows(self) -> None:
         def update(x, i, u):

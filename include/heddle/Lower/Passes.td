@@ -51,6 +51,23 @@ def FlattenControlFlowPass
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def ForwardSlicesPass : Pass<"heddle-forward-slices", "::mlir::ModuleOp"> {
+  let summary = "reads slices from the values that were inserted there";
+  let description = [{
+    A loop over layers keeps the values of all layers in one tensor, from which
+    the backward loop takes slices. When both loops are written out, each slice
+    is known: `tensor.extract_slice` becomes the value that `tensor.insert_slice`
+    put there. A slice that meets none of the last insertions is read from the
+    tensor before them. Insertions that fill a tensor along one dimension become
+    a `tensor.concat`, whose parts are computed in place. Constant offsets become
+    attributes, so that contiguous slices can be views. Unused ops are removed.
+
+    Input: functions in which loops of known length are written out
+    (heddle-flatten-control-flow).
+  }];
+  let dependentDialects = ["::mlir::tensor::TensorDialect"];
+}
+
 def OutlineLoopsPass : Pass<"heddle-outline-loops", "::mlir::ModuleOp"> {
   let summary = "turns the remaining loops into calls of two functions";
   let description = [{

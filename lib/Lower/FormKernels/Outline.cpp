@@ -47,7 +47,9 @@ func::FuncOp Outliner::build(ArrayRef<Operation *> ops, ArrayRef<Value> inputs,
           cloneFree(from);
       }
     });
-    builder.clone(*op, mapping);
+    // The call says which operators the kernel serves. Without names, kernels of
+    // equal layers are equal.
+    builder.clone(*op, mapping)->removeAttr(kNameAttrName);
   }
   SmallVector<Value> returned;
   for (Value result : results)

@@ -2,6 +2,9 @@
 
 #include "WriteOut.h"
 #include "dialects/Heddle/Heddle.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -29,6 +32,52 @@ LogicalResult lower::BlockWriter::count(Operation *at) {
          << maxOps << " ops; raise max-ops of " << pass;
 }
 
+/// Returns the value of a constant tensor's one element.
+static Attribute getElement(Value value) {
+  SplatElementsAttr elements;
+  return matchPattern(value, m_Constant(&elements))
+             ? elements.getSplatValue<Attribute>()
+             : Attribute();
+}
+
+/// Computes a structured op on numbers, tensors without dimensions, if the
+/// numbers that it reads are constant. Front ends compute the index of a slice
+/// in this way. Returns the constant, or none.
+static DenseElementsAttr computeOnNumbers(Operation *op) {
+  auto structured = dyn_cast<linalg::LinalgOp>(op);
+  if (!structured || structured.getNumLoops() != 0 ||
+      op->getNumResults() != 1 || !structured.hasPureTensorSemantics())
+    return {};
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  if (type.getRank() != 0 || !type.getElementType().isIntOrIndex())
+    return {};
+  DenseMap<Value, Attribute> known;
+  Block &body = *structured.getBlock();
+  for (auto [argument, operand] :
+       llvm::zip(body.getArguments(), op->getOperands()))
+    known[argument] = isa<RankedTensorType>(operand.getType())
+                          ? getElement(operand)
+                          : Attribute();
+  auto lookUp = [&](Value value) -> Attribute {
+    if (auto found = known.find(value); found != known.end())
+      return found->second;
+    Attribute constant;
+    return matchPattern(value, m_Constant(&constant)) ? constant : Attribute();
+  };
+  for (Operation &inner : body.without_terminator()) {
+    SmallVector<Attribute> operands = llvm::map_to_vector(
+        inner.getOperands(), [&](Value value) { return lookUp(value); });
+    SmallVector<OpFoldResult> results;
+    if (inner.getNumRegions() != 0 || failed(inner.fold(operands, results)))
+      continue;
+    for (auto [result, value] : llvm::zip(inner.getResults(), results))
+      known[result] = isa<Attribute>(value) ? cast<Attribute>(value)
+                                            : lookUp(cast<Value>(value));
+  }
+  Attribute result = lookUp(body.getTerminator()->getOperand(0));
+  return result ? DenseElementsAttr::get(type, result) : DenseElementsAttr();
+}
+
 FailureOr<SmallVector<Value>>
 lower::BlockWriter::write(Block &block, IRMapping &mapping, Operation *at) {
   OpBuilder builder(at);
@@ -36,6 +85,12 @@ lower::BlockWriter::write(Block &block, IRMapping &mapping, Operation *at) {
     if (failed(count(at)))
       return failure();
     Operation *copy = builder.clone(op, mapping);
+    if (DenseElementsAttr number = computeOnNumbers(copy)) {
+      mapping.map(op.getResult(0),
+                  builder.create<arith::ConstantOp>(op.getLoc(), number));
+      copy->erase();
+      continue;
+    }
     SmallVector<Value> folded;
     // An op that was folded in place has no new values, and stays.
     if (succeeded(builder.tryFold(copy, folded)) && !folded.empty()) {

@@ -26,6 +26,7 @@ from . import (
     shardings,
     softmax,
     sort,
+    stacks,
     sums,
     transposes,
     windows,
@@ -269,6 +270,7 @@ def simplify(module: ir.Module, remarks: list[str]) -> None:
     sums.split_sums(module)
     run(module, "func.func(cse)")
     recompute.recompute(module)
+    stacks.reshape_rows(module)
     for op in [op for op in walk(module) if windows.is_empty(op)]:
         windows.convert_empty(op)
     for op in [op for op in walk(module) if windows.pads_nothing(op)]:

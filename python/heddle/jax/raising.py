@@ -5,6 +5,7 @@ runs under plain JAX, too. Its calls are known by the function's name.
 """
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,9 +16,19 @@ from . import fused_attention, softmax
 from .ir import MARKER, create, replace, shape_of, walk
 
 
+@functools.cache
+def find_dialects() -> None:
+    """Lets jaxlib's bindings find a module for each dialect."""
+    with contextlib.suppress(ImportError, AttributeError):
+        from jaxlib.mlir._mlir_libs import _mlir
+
+        _mlir.globals.append_dialect_search_prefix("heddle.jax.dialects")
+
+
 def load_dialects() -> None:
     """Loads the dialects of which ops will be created. jaxlib's passes bring
     them; the bindings cannot load them by name."""
+    find_dialects()
     passmanager.PassManager.parse("builtin.module(stablehlo-legalize-to-linalg)").run(
         ir.Module.parse("module {}").operation
     )

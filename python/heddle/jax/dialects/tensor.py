@@ -1,0 +1,1 @@
+"""The ops of `tensor` have no classes."""
