@@ -2,10 +2,12 @@
 // RUN: heddle-opt %s --heddle-order-program=chunks=1 | FileCheck %s --check-prefix=WHOLE
 // RUN: heddle-opt %s --heddle-order-program=chunks=9223372036854775807 | FileCheck %s --check-prefix=MANY
 // MANY: tensor.extract_slice
-// WHOLE-COUNT-4: comm.all_reduce
+// WHOLE-COUNT-5: comm.all_reduce
 // WHOLE-NOT: comm.all_reduce
 
 heddle.mesh @mesh <["tp"=2]>
+heddle.variable @x : tensor<8x512x1024xf32> parameter init(zeros)
+heddle.variable @w : tensor<1024x1024xf32> parameter init(zeros)
 
 // Nothing else can hide the sum: the product is cut into four. Each chunk is
 // summed while the next one is computed.
@@ -22,6 +24,18 @@ func.func @pair(%x: tensor<8x512x1024xf32>, %w: tensor<1024x1024xf32>) -> tensor
   // CHECK: %[[ALL:.*]] = heddle.stack %[[S0]], {{.*}} -> tensor<4x2x512x1024xf32>
   // CHECK-NEXT: %[[Y:.*]] = tensor.collapse_shape %[[ALL]] {{\[}}[0, 1], [2], [3]]
   // CHECK-NEXT: return %[[Y]]
+  %p = heddle.contract "f" [bsh, hf -> bsf] %x, %w : (tensor<8x512x1024xf32>, tensor<1024x1024xf32>) -> tensor<8x512x1024xf32>
+  %s = comm.all_reduce sum %p over @mesh <{"tp"}> : tensor<8x512x1024xf32>
+  return %s : tensor<8x512x1024xf32>
+}
+
+// So is a product of variables: a sum of its chunks is no gather of weights,
+// of which few may run ahead.
+// CHECK-LABEL: func.func @variables
+// CHECK-COUNT-4: comm.all_reduce
+func.func @variables() -> tensor<8x512x1024xf32> {
+  %x = heddle.load @x : tensor<8x512x1024xf32>
+  %w = heddle.load @w : tensor<1024x1024xf32>
   %p = heddle.contract "f" [bsh, hf -> bsf] %x, %w : (tensor<8x512x1024xf32>, tensor<1024x1024xf32>) -> tensor<8x512x1024xf32>
   %s = comm.all_reduce sum %p over @mesh <{"tp"}> : tensor<8x512x1024xf32>
   return %s : tensor<8x512x1024xf32>

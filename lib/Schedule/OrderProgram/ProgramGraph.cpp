@@ -201,9 +201,10 @@ void GraphBuilder::addUnit(Operation &op) {
   for (int32_t buffer : read.buffers)
     program.graph.buffers[buffer].readers.push_back(number);
   // Gathers of weights. What prepares their operands reads variables alone,
-  // too.
+  // too. A product prepares nothing: a collective of its result is no gather.
   Unit &unit = program.graph.units.back();
-  needsNoData.push_back(!read.isData && !isa<StoreOp>(op) && !barrier &&
+  needsNoData.push_back(!read.isData && !isa<StoreOp, WorkOpInterface>(op) &&
+                        !barrier &&
                         llvm::all_of(unit.after, [&](int32_t earlier) {
                           return needsNoData[earlier];
                         }));
