@@ -25,16 +25,17 @@ Error PlanReader::readStages(const json &value, size_t from, Plan &plan) {
     std::vector<json> globs = {element};
     if (element.is_array())
       globs.assign(element.begin(), element.end());
-    for (const json &glob : globs) {
-      if (!glob.is_string() || glob.get<std::string>().empty())
-        return error(from, "$.stages",
-                     "expected a glob of operators, or a list of globs, for "
-                     "each stage, got " +
-                         showJson(element));
+    bool isGood = !globs.empty() && llvm::all_of(globs, [](const json &glob) {
+      return glob.is_string() && !glob.get<std::string>().empty();
+    });
+    if (!isGood)
+      return error(from, "$.stages",
+                   "expected a glob of operators, or a list of globs, for each "
+                   "stage, got " +
+                       showJson(element));
+    for (const json &glob : globs)
       stage.globs.push_back(glob.get<std::string>());
-    }
-    stage.position = position(
-        stage.globs.empty() ? from : locate(stage.globs.front(), from));
+    stage.position = position(locate(stage.globs.front(), from));
   }
   plan.numStages = int64_t(plan.stages.size());
   return Error::success();

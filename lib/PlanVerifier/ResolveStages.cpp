@@ -26,8 +26,12 @@ void PlanResolver::checkSchedule() {
       PipelineAttr::get(context, StringAttr::get(context, kPipelineAxis),
                         plan.schedule, plan.numStages),
       plan.scheduleTable, devices, training ? microBatches : 0);
-  if (!schedule)
-    report(PlanRule::Schedule, at, path, llvm::toString(schedule.takeError()));
+  if (schedule)
+    return;
+  std::string problem = llvm::toString(schedule.takeError());
+  StringRef message = problem;
+  message.consume_front("pipeline: "); // the path says that
+  report(PlanRule::Schedule, at, path, message);
 }
 
 /// Checks that no operator reads, directly or through others, a value of a
@@ -97,13 +101,16 @@ void PlanResolver::resolveStages() {
             ": leave out \"stages\" and \"pipeline\", or use more");
     return;
   }
-  if (plan.numStages % devices != 0)
+  // A table may have lists for another number of devices.
+  bool isEven = plan.numStages % devices == 0;
+  size_t before = result.problems.size();
+  if (isEven || !plan.scheduleTable.empty())
+    checkSchedule();
+  if (!isEven && result.problems.size() == before)
     report(PlanRule::Stages, at, "$.stages",
            "expected as many stages for each of the " + Twine(devices) +
                " devices along \"pp\", got " + Twine(plan.numStages) +
                " stages");
-  else
-    checkSchedule();
   llvm::BitVector hasOperator(plan.stages.size());
   for (const PlannedOp &planned : result.ops) {
     StringRef name = getOpName(planned.op);

@@ -5,12 +5,13 @@ and two runs must give the same bits.
 
 Usage: foreign.py --heddle HEDDLE --heddle-run HEDDLE_RUN --scratch DIR
                   [--cluster CLUSTER] [--sub-batches N] [--overlap SCHEDULE]
-                  [--stages N] FILE...
+                  [--stages N] [--gradients] FILE...
 
 With --sub-batches, the program of many devices runs its batch in parts. With
 --overlap, its order is that schedule's, and the runtime executes its streams in
 random legal orders. With --stages, it is cut into stages, which lie on two times
-as many devices.
+as many devices. With --gradients too, a model is made of each program, its stages
+begin at random places, and its gradients are compared.
 """
 
 import array
@@ -22,7 +23,9 @@ import shutil
 
 import programs
 import tensors
+import trained
 
+CUTS = 4  # of each program with --gradients
 F32_BOUND = 1e-5
 
 
@@ -77,12 +80,22 @@ def check(run, source, scratch, flags, many_flags, stages):
     return "%d results, largest difference %.1e" % (len(results["one"]), worst)
 
 
+def check_gradients(run, source, scratch, stages, seed):
+    training = trained.as_training(source.read_text(), "main")
+    note = trained.compare_gradients(run, training, scratch, stages, seed,
+                                     trained.get_inputs(training), F32_BOUND)
+    if note.startswith("not compared"):
+        raise programs.Failure(note)
+    return note
+
+
 def main():
     parser = programs.get_parser(__doc__)
     parser.add_argument("--cluster")
     parser.add_argument("--sub-batches")
     parser.add_argument("--overlap")
     parser.add_argument("--stages", type=int)
+    parser.add_argument("--gradients", action="store_true")
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
     run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
@@ -96,8 +109,13 @@ def main():
         scratch = options.scratch / source.stem
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
-        report.case(source.stem, lambda: check(
-            run, source, scratch, flags, many_flags, options.stages))
+        if not options.gradients:
+            report.case(source.stem, lambda: check(
+                run, source, scratch, flags, many_flags, options.stages))
+            continue
+        for seed in range(1, CUTS + 1):
+            report.case("%s, cut %d" % (source.stem, seed), lambda: check_gradients(
+                run, source, scratch, options.stages, seed))
     report.finish()
 
 

@@ -41,14 +41,14 @@ def as_pipeline(text, stages):
         text[:start], pipeline, mesh.group(0), text[start:])
 
 
-def cut_anywhere(run, text, stages, seed):
-    """Returns a pipeline's program whose function @f is cut at random places, by
+def cut_anywhere(run, text, stages, seed, function="f"):
+    """Returns a pipeline's program whose function is cut at random places, by
     heddle.stage on each of its ops."""
     generic = run.call([pathlib.Path(run.compiler).with_name("heddle-opt"),
                         "--mlir-print-op-generic", text])
     lines = generic.splitlines()
     start = next(i for i, line in enumerate(lines)
-                 if '"func.func"' in line and 'sym_name = "f"' in line)
+                 if '"func.func"' in line and 'sym_name = "%s"' % function in line)
     indent = len(lines[start]) - len(lines[start].lstrip()) + 2
     # The lines that end an op of the function's own block.
     ends = []

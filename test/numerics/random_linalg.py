@@ -8,6 +8,11 @@ few programs, by an error at an op.
 Usage: random_linalg.py --heddle HEDDLE --heddle-run HEDDLE_RUN
          --generator SHARD_TEST --scratch DIR [--kind linalg|control-flow]
          [--first SEED] [--count N] [--start-collectives] [--stages] [--anywhere]
+         [--gradients]
+
+With --gradients, the programs are trained ones, and the gradients of one
+micro-batch on many devices must be those on one device. The compiler may refuse
+programs with ops that have no gradient.
 """
 
 import json
@@ -18,6 +23,7 @@ import subprocess
 
 import programs
 import tensors
+import trained
 
 # Allowed errors relative to the largest number of a result. They come from
 # rounding and from the polynomials that approximate exp, tanh and the like.
@@ -94,6 +100,19 @@ def check(run, source, scratch, flags, stages=0, anywhere=None):
     return "largest difference %.1e" % worst
 
 
+def check_gradients(run, source, scratch, stages, seed):
+    """Compares the gradients of a program that is cut at random places with those
+    of one device."""
+    training = trained.as_training(source.read_text(), "f")
+    if not training:
+        return "not compared: no floats"
+    numbers = json.loads(source.with_suffix(".json").read_text())
+    inputs = {"argument%d" % i: tensor_of(entry)
+              for i, entry in enumerate(numbers["arguments"])}
+    bound = max(BOUND[t] for t in BOUND if t in training or t == "f64")
+    return trained.compare_gradients(run, training, scratch, stages, seed, inputs, bound)
+
+
 def main():
     parser = programs.get_parser(__doc__)
     parser.add_argument("--generator", required=True)
@@ -107,6 +126,8 @@ def main():
                         "as many devices")
     parser.add_argument("--anywhere", action="store_true",
                         help="as --stages, cut at random places")
+    parser.add_argument("--gradients", action="store_true",
+                        help="as --anywhere, with the programs' gradients")
     options = parser.parse_args()
     run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
     shutil.rmtree(options.scratch, ignore_errors=True)
@@ -119,24 +140,34 @@ def main():
                  HEDDLE_RANDOM_FIRST=str(options.first),
                  **{count: str(options.count)}))
     report = programs.Report()
-    refused = []
+    refused, compared = [], []
     for seed in range(options.first, options.first + options.count):
         scratch = options.scratch / ("seed%d" % seed)
         scratch.mkdir()
 
         def checked():
-            flags = (["--start-collectives=random:%d" % seed]
-                     if options.start_collectives else [])
-            note = check(run, options.scratch / ("%d.mlir" % seed), scratch, flags,
-                         2 * (seed % 3 + 1) if options.stages or options.anywhere
-                         else 0, seed if options.anywhere else None)
+            source = options.scratch / ("%d.mlir" % seed)
+            stages = 2 * (seed % 3 + 1)
+            if options.gradients:
+                note = check_gradients(run, source, scratch, stages, seed)
+            else:
+                flags = (["--start-collectives=random:%d" % seed]
+                         if options.start_collectives else [])
+                note = check(run, source, scratch, flags,
+                             stages if options.stages or options.anywhere else 0,
+                             seed if options.anywhere else None)
             if note.startswith("refused"):
                 refused.append(seed)
+            compared.append("largest" in note)
             return note
+
         report.case("seed %d" % seed, checked)
     if len(refused) > options.count // 10:
         report.failures.append("%d of %d were refused" % (
             len(refused), options.count))
+    if options.gradients and sum(compared) < options.count // 5:
+        report.failures.append("only %d of %d were compared" % (
+            sum(compared), options.count))
     report.finish()
 
 

@@ -26,8 +26,11 @@ struct ExplainCommandFlags {
   bool json = false;
   // Of a schedule alone.
   std::string schedule;
-  int64_t devices = 4, chunks = 0, microBatches = 8, mostInFlight = 0;
+  int64_t devices = 4, chunks = 0, mostInFlight = 0;
+  int64_t microBatches = 0; ///< 0: those of a table, or 8
   std::vector<double> times = {1, 1, 1};
+  /// A flag that was given, but is only for schedules by name.
+  std::string flagOfNames;
 };
 } // namespace
 
@@ -41,6 +44,11 @@ getSchedule(const ExplainCommandFlags &flags) {
       return llvm::createStringError(
           "'" + flags.schedule + "' is none of the schedules (" +
           listScheduleNames() + "), and no file: " + text.getError().message());
+    if (!flags.flagOfNames.empty())
+      return llvm::createStringError(
+          flags.flagOfNames + " is for a schedule by name (" +
+          listScheduleNames() + "), got the table '" + flags.schedule +
+          "', which states its devices and stages itself");
     return parseSchedule((*text)->getBuffer(), flags.schedule,
                          flags.microBatches, flags.mostInFlight);
   }
@@ -49,7 +57,7 @@ getSchedule(const ExplainCommandFlags &flags) {
   problem.devices = flags.devices;
   int64_t chunks = getNumChunks(*known, flags.chunks);
   problem.stages = flags.devices * chunks;
-  problem.microBatches = flags.microBatches;
+  problem.microBatches = flags.microBatches > 0 ? flags.microBatches : 8;
   problem.mostInFlight = flags.mostInFlight;
   auto part = double(chunks);
   problem.times.assign(
@@ -174,7 +182,10 @@ void tools::addExplainCommand(CLI::App &app, int &result) {
   for (CLI::Option *other : {plan, diff, json, page})
     schedule->excludes(other);
   CLI::Option *microBatches = command->get_option("--micro-batches");
-  command->callback([flags, microBatches, &result] {
+  command->callback([command, flags, microBatches, &result] {
+    for (const char *name : {"--devices", "--chunks", "--times"})
+      if (command->count(name) > 0)
+        flags->flagOfNames = name;
     if (microBatches->count() > 0)
       flags->microBatches = flags->compile.options.training.microBatches;
     result = runExplainCommand(*flags);

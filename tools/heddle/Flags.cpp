@@ -159,7 +159,9 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
           "step (default), or only for what they send, which excludes --clip")
           ->needs(mesh)
           ->group(group);
-  plan->excludes(pipeline)->excludes(chunks)->excludes(barrier);
+  flags.pipelineOptions = {pipeline, chunks, barrier};
+  for (CLI::Option *option : flags.pipelineOptions)
+    plan->excludes(option);
   app.add_option("--sub-batches", flags.options.subBatches,
                  "Run the batch in so many parts, so that the communication of "
                  "one can run beside the computation of another (default: as "

@@ -63,6 +63,8 @@ struct CompileFlags {
   std::string printTo; ///< of --stop-after; empty: standard output
   /// The options that choose the training step.
   std::vector<CLI::Option *> trainingOptions;
+  /// Those of the order of stages, which need a mesh with pp.
+  std::vector<CLI::Option *> pipelineOptions;
 };
 
 /// The compiler's context, with its dialects and a handler of diagnostics that

@@ -167,9 +167,10 @@ int tools::resolvePlan(CompileFlags &flags) {
                 flags.mesh);
     return exitFailure;
   }
-  bool statesSchedule = options.mesh.schedule != PipelineSchedule::OneFOneB ||
-                        options.mesh.chunks != 0 ||
-                        options.mesh.barrier != PipelineBarrier::Step;
+  bool statesSchedule =
+      llvm::any_of(flags.pipelineOptions, [](const CLI::Option *option) {
+        return option->count() > 0;
+      });
   if (statesSchedule && options.mesh.pipeline == 1) {
     reportError(
         "--pipeline, --chunks and --pipeline-barrier are about stages "

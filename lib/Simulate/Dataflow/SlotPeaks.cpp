@@ -1,14 +1,17 @@
 //===- SlotPeaks.cpp - What the slots of a pipeline hold ------------------===//
 //
 // A value lies in its slot from the entry that writes it to its last reader. A
-// value is in flight until the last reader other than a pass for weights. From
-// then on, only the pass for weights needs it. Entries count in order of issue.
+// value is in flight until the last reader other than a pass for weights, and
+// until the backward pass for inputs of its micro-batch. From then on, only the
+// pass for weights needs it. Entries count in order of issue.
 //
 //===----------------------------------------------------------------------===//
 
 #include "SlotPeaks.h"
 #include "dialects/Heddle/Heddle.h"
 #include <algorithm>
+#include <map>
+#include <optional>
 
 using namespace mlir;
 using namespace heddle;
@@ -21,20 +24,15 @@ struct SlotValue {
 };
 } // namespace
 
-static bool isForWeights(rt::ProgramOp program) {
-  auto part = program->getAttrOfType<StageProgramAttr>(kStageProgramAttrName);
-  return part && part.getWork() == StageWork::BackwardWeights;
-}
-
 void heddle::fillSlotPeaks(const CallList &list, MemoryUse &memory) {
   std::vector<SlotValue> values;
   std::vector<int64_t> current(list.slots.size(), -1); // value of each slot
+  // The backward pass for inputs, by stage and micro-batch. Until that comes,
+  // and in the last stage, which has both passes together, the forward pass.
+  std::map<std::pair<int64_t, int64_t>, size_t> backward;
   for (auto [i, call] : llvm::enumerate(list.calls)) {
-    auto read = [&](int64_t slot, bool byWeights) {
-      if (slot < 0 || current[slot] < 0)
-        return;
-      SlotValue &value = values[current[slot]];
-      (byWeights ? value.lastForWeights : value.lastOther) = i;
+    auto find = [&](int64_t slot) {
+      return slot < 0 || current[slot] < 0 ? nullptr : &values[current[slot]];
     };
     auto write = [&](int64_t slot) {
       if (slot < 0)
@@ -48,13 +46,30 @@ void heddle::fillSlotPeaks(const CallList &list, MemoryUse &memory) {
       for (const rt::Access &access : accesses) {
         if (access.writes)
           write(access.buffer.getIndex());
-        else
-          read(access.buffer.getIndex(), /*byWeights=*/false);
+        else if (SlotValue *value = find(access.buffer.getIndex()))
+          value->lastOther = i;
       }
       continue;
     }
-    for (int64_t slot : call.argumentSlots)
-      read(slot, isForWeights(call.program));
+    auto part =
+        call.program->getAttrOfType<StageProgramAttr>(kStageProgramAttrName);
+    std::optional<StageWork> work;
+    std::pair<int64_t, int64_t> key;
+    if (part) {
+      work = part.getWork();
+      key = {part.getStage(), call.microBatch};
+    }
+    for (int64_t slot : call.argumentSlots) {
+      SlotValue *value = find(slot);
+      if (value && work == StageWork::BackwardWeights) {
+        value->lastForWeights = i;
+        value->lastOther = std::max(value->lastOther, backward[key]);
+      } else if (value) {
+        value->lastOther = i;
+      }
+    }
+    if (work == StageWork::Forward || work == StageWork::Backward)
+      backward[key] = i;
     for (int64_t slot : call.resultSlots)
       write(slot);
   }

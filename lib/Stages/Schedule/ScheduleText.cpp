@@ -1,6 +1,7 @@
 //===- ScheduleText.cpp - Schedules of pipelines as text ------------------===//
 
 #include "heddle/Stages/StageSchedule.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -58,7 +59,8 @@ llvm::Expected<StageSchedule> heddle::parseSchedule(llvm::StringRef text,
       return error("$: unknown key \"" + name + "\": expected devices alone");
   StageSchedule schedule;
   schedule.microBatches = std::max<int64_t>(microBatches, 1);
-  std::map<int64_t, int64_t> deviceOf;
+  // By stage and device: the number of tasks.
+  std::map<int64_t, std::map<int64_t, int64_t>> counts;
   for (auto [device, value] : llvm::enumerate(*devices)) {
     const json::Array *list = value.getAsArray();
     if (!list)
@@ -83,15 +85,18 @@ llvm::Expected<StageSchedule> heddle::parseSchedule(llvm::StringRef text,
         schedule.microBatches =
             std::max(schedule.microBatches, task->microBatch + 1);
       schedule.splitsBackward |= task->work == StageWork::BackwardWeights;
-      deviceOf.try_emplace(task->stage, device);
+      ++counts[task->stage][int64_t(device)];
       tasks.push_back(*task);
     }
   }
-  for (auto [stage, device] : deviceOf) {
+  // A stage is on the device that has most of its tasks, so that an error names
+  // the tasks that are elsewhere.
+  for (const auto &[stage, own] : counts) {
     if (stage != schedule.getNumStages())
       return error("expected tasks of stage " +
                    llvm::Twine(schedule.getNumStages()) + ", got none");
-    schedule.deviceOf.push_back(device);
+    auto owner = llvm::max_element(own, llvm::less_second());
+    schedule.deviceOf.push_back(owner->first);
   }
   double part =
       double(schedule.devices.size()) / double(schedule.deviceOf.size());

@@ -137,11 +137,20 @@ llvm::Error Verifier::checkTask(size_t device, size_t entry) {
   return llvm::Error::success();
 }
 
+/// Checks that passes of a device follow those of the same device that they
+/// need, the memory's limit, and that the last stage's passes are together.
 llvm::Error Verifier::checkOrder(size_t device) {
   const std::vector<StageTask> &list = schedule.devices[device];
   int64_t inFlight = 0;
   for (size_t entry = 0; entry < list.size(); ++entry) {
     const StageTask &task = list[entry];
+    for (const StageTask &input : getInputs(task))
+      if (auto [other, place] = *places[getIndex(input)];
+          other == device && place > entry)
+        return error(device, entry,
+                     task.getName() + " reads what " + input.getName() +
+                         " makes: expected " + input.getName() +
+                         " before it, got it as entry " + llvm::Twine(place));
     inFlight +=
         (task.work == StageWork::Forward) - (task.work == StageWork::Backward);
     if (mostInFlight > 0 && inFlight > mostInFlight)

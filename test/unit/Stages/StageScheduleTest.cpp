@@ -176,6 +176,16 @@ TEST(StageSchedule, NamesTheEntryThatIsWrong) {
                      2),
             "table.json: device 0, entry 1: B0.0 waits for ever for B1.0, "
             "entry 3 of device 1");
+  // The last stage would send the gradient before it has the activation.
+  EXPECT_EQ(getError(R"({"devices": [["F0.0", "B0.0"], ["B1.0", "F1.0"]]})", 1),
+            "table.json: device 1, entry 0: B1.0 reads what F1.0 makes: "
+            "expected F1.0 before it, got it as entry 1");
+  // A stage is where most of its tasks are.
+  EXPECT_EQ(getError(R"({"devices": [["F1.0", "F0.0", "F0.1", "B0.0", "B0.1"],
+                                     ["B1.0", "F1.1", "B1.1"]]})",
+                     2),
+            "table.json: device 0, entry 0: F1.0: expected stage 1 on device "
+            "1, which has its variables");
   EXPECT_EQ(getError(R"({"devices": [["F0.0", "B0.0"],
                                      ["F1.0", "B1.0", "F1.1", "B1.1"]]})",
                      2),
