@@ -1,11 +1,23 @@
 """Every architecture against PyTorch: loss, gradients, ten steps."""
 
 import os
+import re
 import unittest
 
 import families
 import heddle.torch
 import parity
+
+
+def renumbered(text: str) -> str:
+    """Numbers values in the order of their definitions. Ops that are left out of a
+    text leave gaps in the numbers."""
+    numbers: dict[str, str] = {}
+
+    def number(name: re.Match[str]) -> str:
+        return numbers.setdefault(name[0], f"%{len(numbers)}")
+
+    return re.sub(r"%\d+\b", number, text)
 
 
 class Families(unittest.TestCase):
@@ -24,7 +36,7 @@ class Families(unittest.TestCase):
 
     def test_rows_are_bound_later(self) -> None:
         """One export for any number of rows: the text is that of an export for this
-        number."""
+        number, but for the numbers of values."""
         for name in families.FAMILIES:
             model, batch = families.make(name)
             traced = heddle.torch.Traced(model, batch)
@@ -32,7 +44,8 @@ class Families(unittest.TestCase):
                 part = {key: tensor[:rows] for key, tensor in batch.items()}
                 text = heddle.torch.export(model, part).text
                 with self.subTest(name, rows=rows):
-                    self.assertEqual(traced.bind(rows).text, text)
+                    bound = traced.bind(rows).text
+                    self.assertEqual(renumbered(bound), renumbered(text))
             with self.subTest(name):
                 more = traced.bind(2 * families.ROWS).text
                 self.assertIn(f"tensor<{2 * families.ROWS}x", more)
