@@ -292,6 +292,18 @@ class RefusalTest(unittest.TestCase):
         """JAX's own functions within a branch have no line of the program."""
         self.refused("getrf", lambda x: jax.scipy.linalg.expm(x), floats(0, 4, 4))
 
+    def test_errors_of_jax(self) -> None:
+        """JAX's own errors, too. Those of the program stay as they are."""
+        self.refused("boolean conversion", lambda x: x if x[0] > 0 else -x, floats(0, 3))
+        self.refused("boolean indices", lambda x: x[x > 0].sum(), floats(0, 3))
+
+        def loop(x):
+            return lax.while_loop(lambda y: y.sum() < 9, lambda y: y * 2, x).sum()
+
+        self.refused("Reverse-mode", lambda x: jax.grad(loop)(x), floats(0, 3))
+        with self.assertRaises(KeyError):
+            heddle.jax.export(lambda x: {"a": x}["b"], floats(0, 3))
+
     def test_shard_map(self) -> None:
         mesh = jax.sharding.AbstractMesh((2,), ("dp",))
         spec = jax.sharding.PartitionSpec("dp")
