@@ -21,6 +21,7 @@ from . import (
     control,
     embedding,
     finish,
+    loops,
     raising,
     recompute,
     scatter,
@@ -125,7 +126,7 @@ def lower(
     try:
         for name, value in _TRACEBACKS.items():
             jax.config.update(name, value)
-        with raising.in_place_of_jax(), use_mesh(mesh):
+        with raising.in_place_of_jax(), loops.keeping_little(), use_mesh(mesh):
             traced = jitted.trace(*args, **kwargs)
             return traced.lower(lowering_platforms=("cpu",))
     except Exception as problem:
@@ -256,6 +257,7 @@ def describe(diagnostic: Any) -> str:
 
 def simplify(module: ir.Module, remarks: list[str]) -> None:
     """Leaves only what jaxlib's passes can legalize, and scf."""
+    recompute.drop_roundings(module)
     raising.raise_calls(module)
     inline_calls(module, keep=(softmax.FORWARD, softmax.BACKWARD))
     softmax.raise_attention(module, remarks)
