@@ -1,23 +1,11 @@
 """Every architecture against PyTorch: loss, gradients, ten steps."""
 
 import os
-import re
 import unittest
 
 import families
 import heddle.torch
 import parity
-
-
-def renumbered(text: str) -> str:
-    """Numbers values in the order of their definitions. Ops that are left out of a
-    text leave gaps in the numbers."""
-    numbers: dict[str, str] = {}
-
-    def number(name: re.Match[str]) -> str:
-        return numbers.setdefault(name[0], f"%{len(numbers)}")
-
-    return re.sub(r"%\d+\b", number, text)
 
 
 class Families(unittest.TestCase):
@@ -45,7 +33,7 @@ class Families(unittest.TestCase):
                 text = heddle.torch.export(model, part).text
                 with self.subTest(name, rows=rows):
                     bound = traced.bind(rows).text
-                    self.assertEqual(renumbered(bound), renumbered(text))
+                    self.assertEqual(parity.renumbered(bound), parity.renumbered(text))
             with self.subTest(name):
                 more = traced.bind(2 * families.ROWS).text
                 self.assertIn(f"tensor<{2 * families.ROWS}x", more)

@@ -31,12 +31,12 @@ _POLICY = jax.checkpoint_policies.save_only_these_names(KEPT)
 # Primitives that are computed again. Calls of functions are as their bodies.
 _CHEAP = set(
     "abs add add_any and argmax argmin broadcast_in_dim ceil clamp concatenate "
-    "convert_element_type copy copy_p cos custom_jvp_call custom_vjp_call div "
-    "dynamic_slice eq erf exp exp2 expand_dims expm1 floor ge gt integer_pow iota jit "
-    "le log log1p logistic lt max min mul name ne neg not or pad pow "
-    "reduce_max reduce_min reduce_precision reduce_sum reshape rev round rsqrt select_n "
-    "sharding_constraint sign sin slice split sqrt square squeeze stop_gradient sub "
-    "tanh transpose xor".split()
+    "convert_element_type copy cos custom_jvp_call custom_vjp_call div "
+    "dynamic_slice eq erf exp exp2 expand_dims expm1 floor ge gt integer_pow iota "
+    "jit le log log1p logistic lt max min mul name ne neg not or pad pow "
+    "reduce_max reduce_min reduce_precision reduce_sum reshape rev round rsqrt "
+    "select_n sharding_constraint sign sin slice split sqrt square squeeze "
+    "stop_gradient sub tanh transpose xor".split()
 )
 # Ops in whose bodies values are kept, too.
 _BODIES = {
