@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,17 @@ PLANS: dict[str, Any] = {
     "dp2-tp2-zero3": {"mesh": {"dp": 2, "tp": 2}, "zero": 3},
     "tp3": {"mesh": {"tp": 3}},
 }
+
+
+def renumbered(text: str) -> str:
+    """Numbers values in the order of their definitions. Ops that are left out of a
+    text leave gaps in the numbers."""
+    numbers: dict[str, str] = {}
+
+    def number(name: re.Match[str]) -> str:
+        return numbers.setdefault(name[0], f"%{len(numbers)}")
+
+    return re.sub(r"%\d+\b", number, text)
 
 
 def distance(a: np.ndarray, b: np.ndarray, floor: float = 0.0) -> float:

@@ -315,6 +315,18 @@ class RefusalTest(unittest.TestCase):
         """JAX's own functions within a branch have no line of the program."""
         self.refused("getrf", lambda x: jax.scipy.linalg.expm(x), floats(0, 4, 4))
 
+    def test_errors_of_jax(self) -> None:
+        """JAX's own errors, too. Those of the program stay as they are."""
+        self.refused("boolean conversion", lambda x: x if x[0] > 0 else -x, floats(0, 3))
+        self.refused("boolean indices", lambda x: x[x > 0].sum(), floats(0, 3))
+
+        def loop(x):
+            return lax.while_loop(lambda y: y.sum() < 9, lambda y: y * 2, x).sum()
+
+        self.refused("Reverse-mode", lambda x: jax.grad(loop)(x), floats(0, 3))
+        with self.assertRaises(KeyError):
+            heddle.jax.export(lambda x: {"a": x}["b"], floats(0, 3))
+
     def test_shard_map(self) -> None:
         mesh = jax.sharding.AbstractMesh((2,), ("dp",))
         spec = jax.sharding.PartitionSpec("dp")
@@ -349,6 +361,51 @@ class ArrangementTest(unittest.TestCase):
         args = floats(0, 10, 14), floats(1, 3, 14, 6), floats(2, 5, 3, 10)
         text = self.same(gradients, *args)
         self.assertNotIn("tensor<14x10xf32>", text)
+
+    def test_scans_keep_results_of_products(self) -> None:
+        """The backward loop computes gelu again, and attention has its own op."""
+
+        def attend(x):
+            scores = jnp.einsum("bsnd,btnd->bnst", x, x) / 2
+            return jnp.einsum("bnst,btnd->bsnd", jax.nn.softmax(scores, -1), x)
+
+        def layer(x, w):
+            x = x + attend(x.reshape(2, 6, 2, 4)).reshape(x.shape)
+            return x + jax.nn.gelu(x @ w["up"]) @ w["down"], None
+
+        def loss(w, x):
+            return jnp.sum(lax.scan(layer, x, w)[0] ** 2)
+
+        w = {"up": floats(0, 3, 8, 20) / 4, "down": floats(1, 3, 20, 8) / 4}
+        text = self.same(jax.value_and_grad(loss), w, floats(2, 2, 6, 8))
+        self.assertEqual(text.count('"heddle.attention_grad"'), 1)
+        # The carried value, the layer's input and the product of gelu.
+        loop = re.findall(r"scf\.for .* -> \((.*?)\)", text)[0]
+        kept = ["2x6x8xf32", "3x2x6x20xf32", "3x2x6x8xf32"]
+        self.assertEqual(sorted(re.findall(r"tensor<([^>]*)>", loop)), kept)
+
+        def checkpointed(w, x):
+            body = jax.checkpoint(layer, prevent_cse=False)
+            return jnp.sum(lax.scan(body, x, w)[0] ** 2)
+
+        text = self.same(jax.value_and_grad(checkpointed), w, floats(2, 2, 6, 8))
+        self.assertNotIn("3x2x6x20xf32", text)
+
+    def test_remark_counts_all_iterations(self) -> None:
+        """A loop whose checkpoints keep all stores the scores of each iteration."""
+
+        def layer(x, w):
+            scores = jnp.einsum("bsnd,btnd->bnst", x, x) + w
+            return jnp.einsum("bnst,btnd->bsnd", jax.nn.softmax(scores, -1), x), None
+
+        def loss(w, x):
+            policy = jax.checkpoint_policies.everything_saveable
+            body = jax.checkpoint(layer, prevent_cse=False, policy=policy)
+            return jnp.sum(lax.scan(body, x, w)[0] ** 2)
+
+        args = floats(0, 3, 6, 6), floats(1, 2, 6, 2, 4)
+        remarks = heddle.jax.export(jax.grad(loss), *args).remarks
+        self.assertIn(f"{4 * 3 * 2 * 2 * 6 * 6} bytes", " ".join(remarks))
 
     def test_sums_over_all_are_split(self) -> None:
         text = self.same(lambda x: jnp.sqrt(jnp.sum(x**2)), floats(0, 130, 140))

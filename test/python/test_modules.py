@@ -346,6 +346,44 @@ class Modules(unittest.TestCase):
                 ):
                     heddle.torch.Trainer(model, batch, optimizer, nn.MSELoss(), file)
 
+    def test_rows_are_bound_later(self) -> None:
+        """Inputs by name and in order, with a loss beside the model or in it."""
+
+        class Pair(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.first, self.both = nn.Linear(4, 3), nn.Bilinear(4, 4, 3)
+
+            def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+                return self.first(x) + self.both(x, y)
+
+        class Own(Pair):
+            def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+                return (super().forward(x, y) ** 2).mean()
+
+        x, y, labels = torch.randn(8, 4), torch.randn(8, 4), torch.randn(8, 3)
+        named = {"x": x, "y": y}
+        cases: list[tuple[nn.Module, Any, Any]] = [
+            (Pair(), (x, y, labels), nn.MSELoss()),
+            (Pair(), named | {"labels": labels}, nn.MSELoss()),
+            (Own(), (x, y), None),
+            (Own(), named, None),
+            (resnet(), images(8), nn.CrossEntropyLoss()),
+        ]
+
+        def part(batch: Any, rows: int) -> Any:
+            if isinstance(batch, dict):
+                return {name: tensor[:rows] for name, tensor in batch.items()}
+            return tuple(tensor[:rows] for tensor in batch)
+
+        for model, batch, loss in cases:
+            traced = heddle.torch.Traced(model, part(batch, 4), loss)
+            for rows in (4, 2, 8):
+                text = heddle.torch.export(model, part(batch, rows), loss).text
+                with self.subTest(type(model), named=type(batch), rows=rows):
+                    bound = traced.bind(rows).text
+                    self.assertEqual(parity.renumbered(bound), parity.renumbered(text))
+
     def test_conditions_on_rows(self) -> None:
         """Conditions that PyTorch leaves in the graph hold for the bound rows."""
 

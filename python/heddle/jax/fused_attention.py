@@ -15,6 +15,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.ad_checkpoint import checkpoint_name
+
+from .loops import KEPT
 
 Array = jax.Array
 NAME = re.compile(r"heddle_attention_(grad_)?(causal|full)_([0-9a-f]{16})_([0-9x]+)")
@@ -61,6 +64,7 @@ def _attention(
 
 def _forward(causal: bool, scale: float, query: Array, key: Array, value: Array) -> Any:
     output, lse = _marked(False, causal, scale, query.shape)(query, key, value)
+    output, lse = checkpoint_name(output, KEPT), checkpoint_name(lse, KEPT)
     return output, (query, key, value, output, lse)
 
 

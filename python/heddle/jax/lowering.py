@@ -14,12 +14,14 @@ import numpy as np
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo
 
+from heddle._lines import is_raised_by, last_call
 from heddle.errors import CompileError
 
 from . import (
     control,
     embedding,
     finish,
+    loops,
     raising,
     recompute,
     scatter,
@@ -96,6 +98,13 @@ def export(
     return exported
 
 
+# One frame of Python for each op, and all frames of errors.
+_TRACEBACKS = {
+    "jax_include_full_tracebacks_in_locations": False,
+    "jax_traceback_filtering": "off",
+}
+
+
 def lower(
     function: Callable[..., Any],
     args: tuple[Any, ...],
@@ -113,16 +122,24 @@ def lower(
         donate_argnums=settings.donate_argnums,
         static_argnums=settings.static_argnums,
     )
-    # One frame of Python for each op is enough: the line of the program.
     hide_frames()
-    old = jax.config.jax_include_full_tracebacks_in_locations
-    jax.config.update("jax_include_full_tracebacks_in_locations", False)
+    old = {name: getattr(jax.config, name) for name in _TRACEBACKS}
     try:
-        with raising.in_place_of_jax(), use_mesh(mesh):
+        for name, value in _TRACEBACKS.items():
+            jax.config.update(name, value)
+        with raising.in_place_of_jax(), loops.keeping_little(), use_mesh(mesh):
             traced = jitted.trace(*args, **kwargs)
             return traced.lower(lowering_platforms=("cpu",))
+    except Exception as problem:
+        if not is_raised_by(problem, jax):
+            raise
+        call = last_call(problem, jax)
+        place = f"{call[0]}:{call[1]}: " if call else ""
+        text = str(problem).strip().split("\n\n")[0]
+        raise CompileError(f"{place}JAX cannot trace this: {text}") from None
     finally:
-        jax.config.update("jax_include_full_tracebacks_in_locations", old)
+        for name, value in old.items():
+            jax.config.update(name, value)
 
 
 def given_mesh(
@@ -241,6 +258,7 @@ def describe(diagnostic: Any) -> str:
 
 def simplify(module: ir.Module, remarks: list[str]) -> None:
     """Leaves only what jaxlib's passes can legalize, and scf."""
+    recompute.drop_roundings(module)
     raising.raise_calls(module)
     inline_calls(module, keep=(softmax.FORWARD, softmax.BACKWARD))
     softmax.raise_attention(module, remarks)

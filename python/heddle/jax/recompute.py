@@ -2,15 +2,15 @@
 
 JAX stores every factor that a derivative needs: for gelu six tensors, for a
 norm four. Many of these follow from another stored one by a few multiplications
-and additions, which cost nothing in the kernel that reads the result. Such a
-value is computed again from
+and additions and a tanh, which cost little in the kernel that reads the result.
+Such a value is computed again from
 
 - values that are stored anyway,
 - arguments, constants, and tensors that are small beside it.
 
-    forward   t = tanh(u)              forward   t = tanh(u)
-              a = 1 - t        becomes           a = 1 - t
-    backward  d = g * a                backward  d = g * (1 - barrier(t))
+    forward   u = x w                  forward   u = x w
+              t = tanh(u)      becomes           t = tanh(u)
+    backward  d = g * (1 - t)          backward  d = g * (1 - tanh(barrier(u)))
 
 The barrier keeps the two computations apart. Operands of products and of other
 ops that kernels do not merge with are never computed again.
@@ -20,7 +20,7 @@ import math
 
 from jaxlib.mlir import ir
 
-from .ir import create, shape_of, users
+from .ir import create, element_type, replace, shape_of, users, walk
 from .products import owner
 
 _CHEAP = {
@@ -28,13 +28,14 @@ _CHEAP = {
     for name in (
         *("add", "subtract", "multiply", "divide", "negate", "abs", "convert"),
         *("maximum", "minimum", "select", "compare", "and", "or", "not"),
+        *("tanh", "logistic"),
         "broadcast_in_dim",
     )
 }
 # Ops whose kernels compute their operands on the way.
 _MERGING = _CHEAP | {
     f"stablehlo.{name}"
-    for name in ("reduce", "exponential", "tanh", "logistic", "rsqrt", "sqrt", "log")
+    for name in ("reduce", "exponential", "rsqrt", "sqrt", "log")
 }
 # Elements of the smallest value that is worth it.
 _LARGE = 1 << 12
@@ -42,6 +43,22 @@ _LARGE = 1 << 12
 _MOST_OPS = 12
 # A tensor this many times smaller counts as small.
 _SMALL = 16
+# Bits of exponents and mantissas.
+_PRECISIONS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}
+
+
+def drop_roundings(module: ir.Module) -> None:
+    """Removes roundings of values to the precision that they have. JAX puts one
+    behind each value that a checkpoint keeps."""
+    for op in walk(module):
+        if op.name != "stablehlo.reduce_precision":
+            continue
+        bits = tuple(
+            ir.IntegerAttr(op.attributes[f"{part}_bits"]).value
+            for part in ("exponent", "mantissa")
+        )
+        if bits == _PRECISIONS.get(str(element_type(op.operands[0]))):
+            replace(op, [op.operands[0]])
 
 
 def recompute(module: ir.Module) -> None:

@@ -376,6 +376,18 @@ def looks_like_attention(call: ir.Operation) -> bool:
     return bool(products) and len(shape_of(call.results[0])) > 2
 
 
+def stored_elements(value: ir.Value) -> int:
+    """Returns the number of a value's elements: those of all iterations where a
+    loop stores the value of each."""
+    sizes = [int(np.prod(shape_of(value), dtype=np.int64))]
+    for user in users(value):
+        if user.name == "stablehlo.dynamic_update_slice" and value == user.operands[1]:
+            sizes.append(stored_elements(user.results[0]))
+        elif user.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim"):
+            sizes.append(stored_elements(user.results[0]))
+    return max(sizes)
+
+
 def raise_attention(module: ir.Module, remarks: list[str]) -> None:
     calls = [op for op in walk(module) if callee(op).startswith((FORWARD, BACKWARD))]
     for call in calls:
@@ -387,8 +399,11 @@ def raise_attention(module: ir.Module, remarks: list[str]) -> None:
         except NoMatch as reason:
             if not looks_like_attention(call):
                 continue
-            size = 4 * int(np.prod(shape_of(call.results[0]), dtype=np.int64))
-            remarks.append(
+            size = 4 * stored_elements(call.results[0])
+            remark = (
                 f"{source(call)}: attention is computed as written, with {size} bytes "
                 f"of stored scores: {reason}; heddle.jax.attention stores none"
             )
+            # The backward pass of a loop may compute the same softmax again.
+            if remark not in remarks:
+                remarks.append(remark)

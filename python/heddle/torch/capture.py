@@ -6,7 +6,6 @@ import pathlib
 import re
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from torch.fx import Node
 from torch.utils import _pytree
 from torch.utils.checkpoint import CheckpointFunction
 
+from heddle._lines import last_call
 from heddle.torch.errors import TorchError
 from heddle.torch.hugging_face import dense_experts
 
@@ -209,14 +209,15 @@ def _without_own_gradients() -> Iterator[None]:
 def _program(
     module: torch.nn.Module,
     args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    shapes: Any = None,
+    is_known: Callable[[Node], bool],
+    shapes: Any,
 ) -> torch.export.ExportedProgram:
     try:
         with _without_own_gradients(), dense_experts():
-            return torch.export.export(
-                module, tuple(args), dict(kwargs), dynamic_shapes=shapes, strict=False
+            program = torch.export.export(
+                module, tuple(args), dynamic_shapes=shapes, strict=False
             )
+        return _decompose(program, is_known)
     except Exception as problem:
         text = str(problem).strip().split("\n\n")[0]
         if "data-dependent" in text:
@@ -228,32 +229,23 @@ def _program(
 
 
 def _user_line(problem: Exception) -> str:
-    """Returns FILE:LINE of the last call outside of PyTorch, Python's library and
-    this package."""
-    own = [pathlib.Path(file).parent for file in (torch.__file__, __file__)]
-    library = pathlib.Path(contextlib.__file__).parent
-    found = ""
-    for frame, line in traceback.walk_tb(problem.__traceback__):
-        file = pathlib.Path(frame.f_code.co_filename)
-        is_own = file.parent == library or any(map(file.is_relative_to, own))
-        if file.is_file() and not is_own:
-            found = f"{_short(str(file))}:{line}"
-    return found
+    """Returns FILE:LINE of the last call outside of PyTorch."""
+    call = last_call(problem, torch)
+    return f"{_short(str(call[0]))}:{call[1]}" if call else ""
 
 
 def capture(
     module: torch.nn.Module,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    inputs: Mapping[str, Any],
     is_known: Callable[[Node], bool],
     prefix: str = "",
     shapes: Any = None,
 ) -> Captured:
-    """Traces a module with example inputs. Sizes become static, but for those that
-    `shapes` says are symbols. Names of modules lose `prefix`."""
-    program = _decompose(_program(module, args, kwargs, shapes), is_known)
+    """Traces a module with example inputs, which are in order. Sizes become static,
+    but for those that `shapes` says are symbols. Names of modules lose `prefix`."""
+    program = _program(module, list(inputs.values()), is_known, shapes)
     captured = from_program(program, _states(module), is_known)
-    names = _names(list(args), "input") + _names(dict(kwargs), "input")
+    names = _names(inputs, "input")
     keys = list(captured.inputs)
     if len(names) == len(keys):
         captured.inputs = dict(zip(keys, names, strict=True))

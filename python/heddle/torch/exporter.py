@@ -1,6 +1,7 @@
 """Exports modules as the text of an .mlir file."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,28 +19,69 @@ Batch = Mapping[str, Any] | Sequence[Any] | torch.Tensor
 LABELS = "labels"
 
 
+def _call(
+    model: torch.nn.Module, args: Sequence[Any], names: Sequence[str] | None
+) -> Any:
+    if names is None:
+        return model(*args)
+    return model(**dict(zip(names, args, strict=True)))
+
+
+def _with_parameters(
+    forward: Callable[..., Any], names: Sequence[str]
+) -> Callable[..., Any]:
+    """Returns a function whose signature has a parameter for each name.
+    torch.export names the graph's inputs after them."""
+
+    def call(*args: Any) -> Any:
+        return forward(*args)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, kind) for name in names]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return call
+
+
 class WithLoss(torch.nn.Module):
-    """Computes a loss from the outputs of a model."""
+    """Computes a loss from the outputs of a model.
 
-    def __init__(self, model: torch.nn.Module, loss: torch.nn.Module) -> None:
+    `names` are the names of the model's arguments, or None for a model that is
+    called in order. `forward` takes the arguments in order in both cases, because
+    torch.export gives a symbolic number of rows to parameters, not to what
+    `**kwargs` collects.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        loss: torch.nn.Module,
+        names: Sequence[str] | None = None,
+    ) -> None:
         super().__init__()
-        self.model, self.loss = model, loss
+        self.model, self.loss, self.names = model, loss, names
+        if names is not None:
+            self.forward = _with_parameters(self.forward, [LABELS, *names])  # type: ignore[method-assign]
 
-    def forward(self, labels: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        outputs = self.model(*args, **kwargs)
+    def forward(self, labels: torch.Tensor, *args: Any) -> Any:
+        outputs = _call(self.model, args, self.names)
         answer = getattr(outputs, "logits", outputs)
         return {"loss": self.loss(answer, labels), "logits": answer}
 
 
 class WithOwnLoss(torch.nn.Module):
-    """A model that returns its loss, alone or with other outputs."""
+    """A model that returns its loss, alone or with other outputs. `names` are as
+    for WithLoss."""
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(
+        self, model: torch.nn.Module, names: Sequence[str] | None = None
+    ) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.names = model, names
+        if names is not None:
+            self.forward = _with_parameters(self.forward, names)  # type: ignore[method-assign]
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        outputs = self.model(*args, **kwargs)
+    def forward(self, *args: Any) -> Any:
+        outputs = _call(self.model, args, self.names)
         if isinstance(outputs, torch.Tensor):
             return {"loss": outputs}
         if isinstance(outputs, Mapping):
@@ -57,11 +99,12 @@ class WithOwnLoss(torch.nn.Module):
 
 @dataclasses.dataclass
 class Example:
-    """Arguments to trace a module with."""
+    """Arguments to trace a module with, in order, and their names in the module's
+    text."""
 
     module: torch.nn.Module
     args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    names: list[str]
 
 
 def example_of(
@@ -70,21 +113,27 @@ def example_of(
     """Returns the module that computes the loss, and its arguments."""
     batch = _copied(batch)
     if loss is None:
-        module: torch.nn.Module = WithOwnLoss(model)
         if isinstance(batch, Mapping):
-            return Example(module, (), batch)
-        return Example(module, tuple(batch), {})
-    module = WithLoss(model, loss)
+            names = list(batch)
+            return Example(WithOwnLoss(model, names), tuple(batch.values()), names)
+        return Example(WithOwnLoss(model), batch, _numbered(len(batch)))
     if isinstance(batch, Mapping):
         rest = dict(batch)
         if LABELS not in rest:
             raise TorchError(f"expected '{LABELS}' in the batch, got {', '.join(rest)}")
         labels = rest.pop(LABELS)
-        return Example(module, (labels,), rest)
+        names = list(rest)
+        module = WithLoss(model, loss, names)
+        return Example(module, (labels, *rest.values()), [LABELS, *names])
     if len(batch) < 2:
         raise TorchError("expected a batch of inputs and labels, got one tensor")
     *inputs, labels = batch
-    return Example(module, (labels, *inputs), {})
+    names = [LABELS, *_numbered(len(inputs))]
+    return Example(WithLoss(model, loss), (labels, *inputs), names)
+
+
+def _numbered(count: int) -> list[str]:
+    return [f"input{i}" for i in range(count)]
 
 
 def _copied(batch: Batch) -> dict[str, Any] | tuple[Any, ...]:
@@ -100,27 +149,14 @@ def _copied(batch: Batch) -> dict[str, Any] | tuple[Any, ...]:
     return tuple(copy(value) for value in values)
 
 
-def argument_names(example: Example) -> list[str]:
-    """Returns the names of the arguments of @forward."""
-    names = [f"input{i}" for i in range(len(example.args))]
-    if isinstance(example.module, WithLoss):
-        names = [LABELS, *(f"input{i}" for i in range(len(example.args) - 1))]
-    return names + list(example.kwargs)
-
-
 def _captured(example: Example, shapes: Any = None) -> Captured:
     captured = capture(
         example.module,
-        example.args,
-        example.kwargs,
+        dict(zip(example.names, example.args, strict=True)),
         is_listed,
         prefix="model.",
         shapes=shapes,
     )
-    names = argument_names(example)
-    keys = list(captured.inputs)
-    if len(keys) == len(names):
-        captured.inputs = dict(zip(keys, names, strict=True))
     _strip_prefix(captured)
     return captured
 
@@ -152,7 +188,7 @@ class Traced:
         self, model: torch.nn.Module, batch: Batch, loss: torch.nn.Module | None = None
     ) -> None:
         self.example = example_of(model, batch, loss)
-        self.rows = symbolic.rows_of(self.example.args, self.example.kwargs)
+        self.rows = symbolic.rows_of(self.example.args)
         self._exact: Captured | None = None
         self._symbolic: Captured | None = None
 
@@ -184,7 +220,7 @@ class Traced:
             try:
                 if self._symbolic is None:
                     example = self.example
-                    shapes = symbolic.dynamic_shapes(example.args, example.kwargs)
+                    shapes = symbolic.dynamic_shapes(example.module, example.args)
                     self._symbolic = _captured(example, shapes)
                 return symbolic.bind(self._symbolic, rows)
             except TorchError:
@@ -199,8 +235,7 @@ def _first_rows(example: Example, rows: int) -> Example:
     def cut(leaf: Any) -> Any:
         return leaf[:rows].clone() if isinstance(leaf, torch.Tensor) else leaf
 
-    args, kwargs = _pytree.tree_map(cut, (example.args, example.kwargs))
-    return Example(example.module, args, kwargs)
+    return dataclasses.replace(example, args=_pytree.tree_map(cut, example.args))
 
 
 def emit_example(

@@ -1,7 +1,8 @@
 """Exports a module once for any number of rows, and binds the number later."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.utils import _pytree
 from heddle.torch.capture import Captured
 from heddle.torch.errors import TorchError
 
+aten = torch.ops.aten
 # Checks of types, which hold for any number of rows, and of numbers that only a run
 # knows.
 _CHECKS = {
@@ -21,26 +23,39 @@ _CHECKS = {
 }
 
 
-def rows_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
+def rows_of(args: Sequence[Any]) -> int:
     """Returns the first dimension of all tensors; 0 if they differ."""
-    leaves = _pytree.tree_leaves((tuple(args), dict(kwargs)))
+    leaves = _pytree.tree_leaves(tuple(args))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     sizes = {tensor.shape[0] if tensor.dim() else 0 for tensor in tensors}
     return sizes.pop() if len(sizes) == 1 else 0
 
 
-def dynamic_shapes(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Returns the shapes for torch.export whose first dimension is a symbol."""
+def dynamic_shapes(module: torch.nn.Module, args: Sequence[Any]) -> Any:
+    """Returns the shapes for torch.export whose first dimension is a symbol, for
+    each parameter of the module's forward."""
     rows = torch.export.Dim("rows", min=2)
 
     def shape(leaf: Any) -> Any:
         return {0: rows} if isinstance(leaf, torch.Tensor) else None
 
-    return _pytree.tree_map(shape, (tuple(args), dict(kwargs)))
+    bound = inspect.signature(module.forward).bind(*args)
+    return _pytree.tree_map(shape, tuple(bound.arguments.values()))
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, bool, torch.SymInt, torch.SymFloat))
+
+
+def _same_value(node: Node, values: dict[Node, Any]) -> Node | None:
+    """Returns the operand that a node's result is: for a slice of all elements and
+    a write to all of them. PyTorch leaves these out where it knows the size, and
+    operators of one kind are numbered in their names."""
+    operand = {aten.slice.Tensor: 0, aten.slice_scatter.default: 1}.get(node.target)
+    if operand is None:
+        return None
+    same = node.all_input_nodes[operand]
+    return same if values[node].shape == values[same].shape else None
 
 
 def _size(size: Any, rows: int) -> int:
@@ -76,6 +91,10 @@ def bind(captured: Captured, rows: int) -> Captured:
                 values[node] = node.target(*args, **kwargs)  # type: ignore[operator]
             if node.op == "call_function" and _is_number(values[node]):
                 nodes[node] = values[node]
+                continue
+            same = _same_value(node, values)
+            if same is not None:
+                nodes[node] = nodes[same]
                 continue
             copy = graph.create_node(
                 node.op,

@@ -20,13 +20,7 @@ from heddle.torch import optimizers
 from heddle.torch.capture import Captured, State
 from heddle.torch.emit import Groups, Module, require
 from heddle.torch.errors import TorchError
-from heddle.torch.exporter import (
-    Batch,
-    Traced,
-    argument_names,
-    emit_example,
-    example_of,
-)
+from heddle.torch.exporter import Batch, Traced, emit_example, example_of
 
 # A plan: the file of one; its mesh and the flags of `heddle compile`, such as
 # {"mesh": {"dp": 2, "tp": 2}, "zero": 3}; or "auto": the planner chooses one for the
@@ -151,7 +145,7 @@ class Trainer:
 
     def _export(self) -> Module:
         example = example_of(self.model, self._example, self.loss)
-        self._names = argument_names(example)
+        self._names = example.names
         traced = Traced(self.model, self._batch, self.loss)
         if self._parts > 1 and traced.rows:
             return require(traced.emit(traced.rows // self._parts, self._choose))
