@@ -85,7 +85,8 @@ def main():
     parser.add_argument("--stages", type=int)
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
-    run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
+    run = programs.Programs(options.heddle, options.heddle_run, options.sanitize,
+                            optimizes=True)
     report = programs.Report()
     flags = ["--cluster", options.cluster] if options.cluster else []
     many_flags = []

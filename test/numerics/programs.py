@@ -90,12 +90,18 @@ def get_parser(description, long=None, needs_runner=True):
 
 
 class Programs:
-    def __init__(self, compiler, runner, sanitizer=None):
+    """Unless `optimizes`, kernels are compiled quickly: golden.py, foreign.py,
+    random_linalg.py and, with HEDDLE_LONG_TESTS=1, all scripts test optimized
+    ones."""
+
+    def __init__(self, compiler, runner, sanitizer=None,
+                 optimizes=bool(os.environ.get("HEDDLE_LONG_TESTS"))):
         self.compiler, self.runner = compiler, runner
         self.compile_flags = ["--sanitize", sanitizer] if sanitizer else []
         # Two cores, so that a device has threads on any machine.
         self.run_flags = ["--cores", 2] if sanitizer else []
-        self.environment = {}  # besides this process's
+        # Besides this process's.
+        self.environment = {} if optimizes else {"HEDDLE_OPTIMIZE_KERNELS": "0"}
 
     def call(self, arguments):
         result = subprocess.run(

@@ -108,7 +108,8 @@ def main():
     parser.add_argument("--anywhere", action="store_true",
                         help="as --stages, cut at random places")
     options = parser.parse_args()
-    run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
+    run = programs.Programs(options.heddle, options.heddle_run, options.sanitize,
+                            optimizes=True)
     shutil.rmtree(options.scratch, ignore_errors=True)
     options.scratch.mkdir(parents=True)
     test, count = KINDS[options.kind]
