@@ -109,7 +109,9 @@ def main():
                         help="as --stages, cut at random places")
     options = parser.parse_args()
     run = programs.Programs(options.heddle, options.heddle_run, options.sanitize,
-                            optimizes=True)
+                            optimizes=options.kind == "linalg" and not (
+                                options.start_collectives or options.stages or
+                                options.anywhere))
     shutil.rmtree(options.scratch, ignore_errors=True)
     options.scratch.mkdir(parents=True)
     test, count = KINDS[options.kind]
