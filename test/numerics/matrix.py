@@ -303,6 +303,7 @@ def run_model(name, programs, scratch, report, only, long):
     report.case(name + " one device", one_device)
     if serial is None:
         return
+
     def cases(short, more):
         """Returns the entries of this model that are to run."""
         entries = list(short.get(name, []))
