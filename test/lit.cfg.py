@@ -40,6 +40,10 @@ else:
         config.available_features.add("chromium")
     if os.environ.get("HEDDLE_LONG_TESTS"):
         config.available_features.add("long")
+    else:
+        # Three quarters of the time of compiling a tiny model. The numerics
+        # tests and the unit tests run optimized kernels.
+        config.environment["HEDDLE_OPTIMIZE_KERNELS"] = "0"
     if config.gloo in ("1", "TRUE", "ON"):
         config.available_features.add("gloo")
 

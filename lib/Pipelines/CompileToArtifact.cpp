@@ -19,6 +19,7 @@ LogicalResult heddle::compileToArtifact(ModuleOp module,
   ArtifactOptions artifact;
   artifact.targetCpu = options.targetCpu;
   artifact.sanitizer = *sanitizer;
+  artifact.optimizesKernels = options.optimizesKernels;
   artifact.seed = options.training.seed;
   if (auto plan = module->getAttrOfType<StringAttr>(kPlanAttrName))
     artifact.planJson = plan.getValue();

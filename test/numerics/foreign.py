@@ -98,13 +98,14 @@ def main():
     parser.add_argument("--gradients", action="store_true")
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
-    run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
     report = programs.Report()
     flags = ["--cluster", options.cluster] if options.cluster else []
     many_flags = []
     for flag in "sub_batches", "overlap":
         if value := getattr(options, flag):
             many_flags += ["--" + flag.replace("_", "-"), value]
+    run = programs.Programs(options.heddle, options.heddle_run, options.sanitize,
+                            optimizes=not (many_flags or options.stages))
     for source in options.files:
         scratch = options.scratch / source.stem
         shutil.rmtree(scratch, ignore_errors=True)

@@ -83,7 +83,8 @@ def main():
     parser = get_parser(__doc__, needs_runner=False)
     parser.add_argument("folders", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
-    programs = Programs(options.heddle, options.heddle_run, options.sanitize)
+    programs = Programs(options.heddle, options.heddle_run, options.sanitize,
+                        optimizes=True)
     report = Report()
     shutil.rmtree(options.scratch, ignore_errors=True)
     options.scratch.mkdir(parents=True)

@@ -65,41 +65,51 @@ MODELS = {
 
 CONTEXT = ["gather4", "ring4", "heads4", "keys4", "gather2-tp2", "ring2-tp2",
            "heads2-tp2"]
-SEQUENCE = ["sequence4", "dp2-sequence2", "ring2-sequence2"]
-BASIC = ["dp4", "tp4", "dp2-tp2", "zero1", "zero2", "zero3", "zero3-tp2", "mixed"]
 
-# model: its plans, besides one device
+# model: its plans, besides one device. Every check runs each plan with one of
+# GPT-2 and Llama, and each way to split attention with dropout, with a length
+# that no number of devices divides, and without a causal mask. LONG has the
+# other pairs of plan and model.
 MATRIX = {
-    "gpt2": BASIC + CONTEXT + SEQUENCE + [
-        "dp2-ring2-tp2", "split4-2", "split3-tp2", "split-uneven", "groups",
-        "hierarchy-zero3", "degrees4", "degrees8"],
-    "gpt2-odd": ["tp4", "dp2-tp2", "zero3-tp2", "hierarchy-zero3"],
-    "gpt2-dropout": ["dp4", "tp4", "dp2-tp2"] + CONTEXT,
+    "gpt2": ["zero1", "zero3", "mixed", "dp2-sequence2", "dp2-ring2-tp2", "split4-2",
+             "groups", "hierarchy-zero3", "degrees8"],
+    "gpt2-odd": ["tp4", "zero3-tp2"],
+    "gpt2-dropout": ["dp4", "dp2-tp2", "gather4", "ring2-tp2", "heads4", "keys4"],
     # Neither 2 nor 4 divides the sequence's length.
-    "gpt2-length": CONTEXT + ["sequence4"],
-    "gpt2-both-ways-length": CONTEXT,
-    "llama": BASIC + CONTEXT + SEQUENCE + [
-        "dp2-ring2-tp2", "split2-1", "split-uneven", "osdp", "groups-tp2",
-        "hierarchy-dp", "hierarchy-groups", "degrees4", "degrees8"],
-    "llama-length": CONTEXT + ["sequence4"],
-    "llama-dropout": ["dp4", "tp4", "dp2-tp2"],
-    "llama-odd": ["tp4", "dp2-tp2", "zero3-tp2"],
-    "llama-groups": ["tp4", "dp2-tp2"],
+    "gpt2-length": ["ring4", "heads4", "gather2-tp2", "sequence4"],
+    "gpt2-both-ways-length": ["gather4", "keys4", "ring2-tp2", "heads2-tp2"],
+    "llama": ["tp4", "zero2", "zero3-tp2", "ring2-sequence2", "split3-tp2",
+              "split-uneven", "osdp", "groups-tp2", "hierarchy-dp",
+              "hierarchy-groups", "degrees4"],
+    "llama-length": ["gather4", "keys4", "ring2-tp2", "heads2-tp2"],
+    "llama-dropout": ["tp4"],
+    "llama-odd": ["dp2-tp2"],
+    "llama-groups": ["tp4"],
     "llama-one-group": ["tp4"],
 }
 # Plans that run only with --long, or if --only names them.
-LONG = {"gpt2": list(PLANS), "llama": list(PLANS)}
-BF16 = {"gpt2": ["dp4", "dp2-tp2", "ring4"], "llama": ["tp4", "zero3", "ring2-tp2"]}
+LONG = {
+    "gpt2": list(PLANS), "llama": list(PLANS),
+    "gpt2-odd": ["dp2-tp2", "hierarchy-zero3"],
+    "gpt2-dropout": ["tp4"] + CONTEXT, "gpt2-length": CONTEXT,
+    "gpt2-both-ways-length": CONTEXT, "llama-length": CONTEXT + ["sequence4"],
+    "llama-dropout": ["dp4", "dp2-tp2"], "llama-odd": ["tp4", "zero3-tp2"],
+    "llama-groups": ["dp2-tp2"]}
+BF16 = {"gpt2": ["dp2-tp2", "ring4"], "llama": ["tp4", "zero3"]}
+LONG_BF16 = {"gpt2": ["dp4"], "llama": ["ring2-tp2"]}
 # Plans that also run with two micro-batches per step, compared with one batch of
 # the whole size.
-ACCUMULATE = {"gpt2": ["dp4", "zero1", "zero2"],
-              "llama": ["dp2-tp2", "dp2-sequence2"]}
+ACCUMULATE = {"gpt2": ["dp4", "zero2"], "llama": ["dp2-sequence2"]}
+LONG_ACCUMULATE = {"gpt2": ["zero1"], "llama": ["dp2-tp2"]}
 
 # Plans that also run with the batch of 4 in two parts, and in parts of 2, 1 and 1
 # samples. "serial" is one device.
 SUB_BATCHES = {
-    name: ["serial", "dp2-tp2", "zero3", "ring4"]
-    for name in ("gpt2-dropout", "llama-dropout")}
+    "gpt2-dropout": [("serial", 3), ("dp2-tp2", 2), ("ring4", 3)],
+    "llama-dropout": [("serial", 2), ("dp2-tp2", 3), ("zero3", 2)]}
+LONG_SUB_BATCHES = {
+    name: [(plan, parts) for plan in ("serial", "dp2-tp2", "zero3", "ring4")
+           for parts in (2, 3)] for name in SUB_BATCHES}
 
 TRAINING = ["--lr", "1e-3", "--warmup", "2", "--schedule", "cosine",
             "--weight-decay", "0.1", "--seed", "7",
@@ -293,43 +303,54 @@ def run_model(name, programs, scratch, report, only, long):
     report.case(name + " one device", one_device)
     if serial is None:
         return
-    plans = list(MATRIX[name])
-    if only or long:
-        plans += [plan for plan in LONG.get(name, []) if plan not in plans]
-    for plan in filter(wanted, plans):
+
+    def cases(short, more):
+        """Returns the entries of this model that are to run."""
+        entries = list(short.get(name, []))
+        if only or long:
+            entries += [entry for entry in more.get(name, []) if entry not in entries]
+        return [entry for entry in entries
+                if wanted(entry[0] if isinstance(entry, tuple) else entry)]
+
+    for plan in cases(MATRIX, LONG):
         report.case(name + " " + plan, lambda: compare(
             model.run(plan, model.plan(plan)), serial, LOSS, GRADIENT))
-    for plan in filter(wanted, SUB_BATCHES.get(name, [])):
+    for plan, parts in cases(SUB_BATCHES, LONG_SUB_BATCHES):
         arguments = [] if plan == "serial" else model.plan(plan)
-        for parts in (2, 3):
-            report.case("%s %s in %d parts" % (name, plan, parts), lambda: compare(
-                model.run("%s-%d" % (plan, parts),
-                          arguments + ["--sub-batches", str(parts)], repeat=False),
-                serial, LOSS, GRADIENT))
-    for plan in filter(wanted, ACCUMULATE.get(name, [])):
+        report.case("%s %s in %d parts" % (name, plan, parts), lambda: compare(
+            model.run("%s-%d" % (plan, parts),
+                      arguments + ["--sub-batches", str(parts)], repeat=False),
+            serial, LOSS, GRADIENT))
+    for plan in cases(ACCUMULATE, LONG_ACCUMULATE):
         report.case(name + " " + plan + " accumulate", lambda: compare(
             model.run(plan + "-accumulate", model.plan(plan), micro=2),
             serial, LOSS, GRADIENT))
-    if name in ACCUMULATE and wanted("sub-batches"):
-        plan = ACCUMULATE[name][-1]
-        report.case(name + " " + plan + " accumulate in 2 parts", lambda: compare(
-            model.run(plan + "-accumulate-2",
-                      model.plan(plan) + ["--sub-batches", "2"], micro=2,
-                      repeat=False), serial, LOSS, GRADIENT))
-        report.case(name + " split-uneven in 2 parts", lambda: compare(
-            model.run("split-uneven-2", model.plan("split-uneven") +
-                      ["--sub-batches", "2"], repeat=False),
-            serial, LOSS, GRADIENT))
-        report.case(name + " bf16 in 2 parts", lambda: compare(
-            model.run("bf16-2", ["--bf16", "--sub-batches", "2"], repeat=False),
-            serial, BF16_LOSS, BF16_GRADIENT))
-    if BF16.get(name) and wanted("bf16"):
+    # In parts, beside micro-batches, slices and bf16.
+    if name == "llama" or (name == "gpt2" and (only or long)):
+        if wanted("sub-batches"):
+            run_parts(model, serial, report)
+    if name in BF16 and wanted("bf16"):
         report.case(name + " bf16 one device", lambda: compare(
             model.run("bf16", ["--bf16"]), serial, BF16_LOSS, BF16_GRADIENT))
-        for plan in BF16[name]:
+        for plan in BF16[name] + LONG_BF16[name] * bool(only or long):
             report.case(name + " bf16 " + plan, lambda: compare(
                 model.run("bf16-" + plan, model.plan(plan) + ["--bf16"]),
                 serial, BF16_LOSS, BF16_GRADIENT))
+
+
+def run_parts(model, serial, report):
+    name, plan = model.name, "dp2-sequence2" if model.name == "llama" else "zero2"
+    report.case(name + " " + plan + " accumulate in 2 parts", lambda: compare(
+        model.run(plan + "-accumulate-2",
+                  model.plan(plan) + ["--sub-batches", "2"], micro=2,
+                  repeat=False), serial, LOSS, GRADIENT))
+    report.case(name + " split-uneven in 2 parts", lambda: compare(
+        model.run("split-uneven-2", model.plan("split-uneven") +
+                  ["--sub-batches", "2"], repeat=False),
+        serial, LOSS, GRADIENT))
+    report.case(name + " bf16 in 2 parts", lambda: compare(
+        model.run("bf16-2", ["--bf16", "--sub-batches", "2"], repeat=False),
+        serial, BF16_LOSS, BF16_GRADIENT))
 
 
 def main():

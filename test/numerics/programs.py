@@ -90,12 +90,18 @@ def get_parser(description, long=None, needs_runner=True):
 
 
 class Programs:
-    def __init__(self, compiler, runner, sanitizer=None):
+    """Kernels are optimized if `optimizes`, which golden.py, foreign.py and
+    random_linalg.py set, and with HEDDLE_LONG_TESTS=1. Otherwise they are
+    compiled quickly."""
+
+    def __init__(self, compiler, runner, sanitizer=None, optimizes=False):
         self.compiler, self.runner = compiler, runner
         self.compile_flags = ["--sanitize", sanitizer] if sanitizer else []
         # Two cores, so that a device has threads on any machine.
         self.run_flags = ["--cores", 2] if sanitizer else []
-        self.environment = {}  # besides this process's
+        # Besides this process's.
+        optimizes = optimizes or bool(os.environ.get("HEDDLE_LONG_TESTS"))
+        self.environment = {"HEDDLE_OPTIMIZE_KERNELS": "1" if optimizes else "0"}
 
     def call(self, arguments):
         result = subprocess.run(

@@ -129,7 +129,10 @@ def main():
     parser.add_argument("--gradients", action="store_true",
                         help="as --anywhere, with the programs' gradients")
     options = parser.parse_args()
-    run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
+    run = programs.Programs(options.heddle, options.heddle_run, options.sanitize,
+                            optimizes=options.kind == "linalg" and not (
+                                options.start_collectives or options.stages or
+                                options.anywhere))
     shutil.rmtree(options.scratch, ignore_errors=True)
     options.scratch.mkdir(parents=True)
     test, count = KINDS[options.kind]

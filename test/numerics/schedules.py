@@ -36,16 +36,15 @@ MODELS = ["gpt2-dropout", "llama-dropout"]
 COVER = {
     "gpt2-dropout": {
         "serial": ["layer"],
-        "tp4": ["oases", "default", "scatter-sums", "ring"],
-        "dp2-tp2": ["fine-grained-recompute", "scatter-ring"],
-        "zero3": ["cross-pass", "fine-grained-recompute", "auto-chosen"],
-        "ring4": ["default", "oases"],
-        "sequence4": ["exchange-chunks"]},
+        "tp4": ["oases", "ring"],
+        "dp2-tp2": ["fine-grained-recompute", "scatter-sums"],
+        "zero3": ["cross-pass", "auto-chosen"],
+        "ring4": ["default"]},
     "llama-dropout": {
-        "tp4": ["cross-pass", "scatter-ring"],
-        "dp2-tp2": ["oases", "auto-layer-2", "scatter-sums"],
-        "zero3": ["oases", "default"],
-        "ring4": ["fine-grained-recompute", "auto"],
+        "tp4": ["scatter-ring"],
+        "dp2-tp2": ["auto-layer-2"],
+        "zero3": ["oases"],
+        "ring4": ["auto"],
         "sequence4": ["exchange-chunks"]},
 }
 

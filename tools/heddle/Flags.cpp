@@ -357,6 +357,11 @@ void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
                  "CPU to compile for: native, a name of LLVM's (x86-64-v3), or "
                  "name,+feature,-feature")
       ->capture_default_str();
+  app.add_flag("!--quick-kernels", flags.options.optimizesKernels,
+               "Compile the kernels for a CPU without optimizing them: a small "
+               "model compiles in a third of the time, and its steps take "
+               "longer. For tests and short trials")
+      ->envname("HEDDLE_OPTIMIZE_KERNELS");
   app.add_option("--target-gpu", flags.options.targetGpu,
                  "NVIDIA GPU to compile for, instead of a CPU: sm_80 (which "
                  "newer GPUs also run) to sm_90a")

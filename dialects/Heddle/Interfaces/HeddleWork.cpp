@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LocalBuilder.h"
 #include "dialects/Heddle/Contraction.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Support/AttentionPairs.h"
@@ -16,10 +17,6 @@ using namespace mlir;
 using namespace heddle;
 
 static constexpr int64_t kTranscendental = 10;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 static int64_t elementsOf(Value value) {
   return typeOf(value).getNumElements();

@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace heddle;
 
 /// Prints a shape as 4x256x768.
-static std::string str(ArrayRef<int64_t> shape) {
+static std::string shapeText(ArrayRef<int64_t> shape) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   llvm::interleave(shape, stream, "x");
@@ -52,14 +52,14 @@ LogicalResult VariableOp::verify() {
       if (llvm::MulOverflow(elements, size, elements))
         return emitOpError() << "expected the checkpoint's tensor to have less "
                                 "than 2^63 elements, got "
-                             << str(checkpoint.getShape());
+                             << shapeText(checkpoint.getShape());
     }
     RankedTensorType whole = getWholeType();
     if (elements != whole.getNumElements())
       return emitOpError() << "expected the checkpoint's tensor to have "
                            << whole.getNumElements() << " elements as " << whole
                            << " has, got " << elements << " in "
-                           << str(checkpoint.getShape());
+                           << shapeText(checkpoint.getShape());
   }
   if (ShardingAttr storage = getStorageAttr()) {
     if (storage.getRank() != type.getRank())

@@ -66,6 +66,8 @@ mlir::FailureOr<Sanitizer> parseSanitizer(mlir::Location loc,
 struct ArtifactOptions {
   std::string targetCpu = "native";
   Sanitizer sanitizer = Sanitizer::None;
+  /// Whether kernels are optimized and vectorized.
+  bool optimizesKernels = true;
   /// Number of threads that generate code; 0: one per core of the machine.
   unsigned threads = 0;
   uint64_t seed = 0;
@@ -99,12 +101,12 @@ mlir::FailureOr<std::string> getManifest(mlir::ModuleOp module,
                                          const ArtifactOptions &options);
 
 /// Returns the object code of the module's functions of the LLVM dialect, as
-/// one or more ELF files. Kernels (functions with `heddle.blocks`) are
-/// optimized and vectorized in parallel, and instrumented by `sanitizer`.
-/// Program functions only call the runtime and are not optimized.
+/// one or more ELF files. Kernels (functions with `heddle.blocks`) are compiled
+/// in parallel, as `options` say. Program functions only call the runtime and
+/// are not optimized.
 mlir::FailureOr<std::vector<std::string>>
 emitObjects(mlir::ModuleOp module, const NativeTarget &target,
-            unsigned threads = 0, Sanitizer sanitizer = Sanitizer::None);
+            const ArtifactOptions &options);
 
 /// Links objects to a shared library, with the first of ld.lld-19, ld.lld, cc
 /// and clang-19 that is in PATH.

@@ -106,6 +106,9 @@ struct CompileOptions {
   /// only in processes that are linked with it (heddle-run of that preset).
   /// Empty: none.
   std::string sanitize;
+  /// Whether the kernels for a CPU are optimized. Otherwise a small model
+  /// compiles in a fraction of the time, and its steps take longer.
+  bool optimizesKernels = true;
   /// Emits a remark on each op: how its value is split, which op each axis
   /// comes from, and where two ops want different splits of the value.
   bool explainShardings = false;

@@ -89,7 +89,7 @@ LogicalResult heddle::writeArtifact(ModuleOp module, StringRef path,
   if (failed(manifest))
     return failure();
   FailureOr<std::vector<std::string>> objects =
-      emitObjects(module, *target, options.threads, options.sanitizer);
+      emitObjects(module, *target, options);
   if (failed(objects))
     return failure();
 

@@ -197,12 +197,14 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine,
 }
 
 FailureOr<std::string> emitPart(ModuleOp part, const NativeTarget &target,
-                                bool isProgram, Sanitizer sanitizer) {
+                                bool isProgram,
+                                const ArtifactOptions &options) {
   // A program function is thousands of calls in a row, with nothing to
   // optimize.
+  bool optimizes = options.optimizesKernels && !isProgram;
   FailureOr<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(
       part.getLoc(), target,
-      isProgram ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default);
+      optimizes ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::None);
   if (failed(machine))
     return failure();
   llvm::LLVMContext context;
@@ -216,7 +218,10 @@ FailureOr<std::string> emitPart(ModuleOp part, const NativeTarget &target,
   setAttributes(*module, target);
   splitMultiplyAdds(*module, target);
   if (!isProgram)
-    optimize(*module, **machine, llvm::OptimizationLevel::O2, sanitizer);
+    optimize(*module, **machine,
+             optimizes ? llvm::OptimizationLevel::O2
+                       : llvm::OptimizationLevel::O0,
+             options.sanitizer);
 
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
@@ -231,12 +236,13 @@ FailureOr<std::string> emitPart(ModuleOp part, const NativeTarget &target,
 
 FailureOr<std::vector<std::string>>
 heddle::emitObjects(ModuleOp module, const NativeTarget &target,
-                    unsigned threads, Sanitizer sanitizer) {
+                    const ArtifactOptions &options) {
   MLIRContext *context = module.getContext();
   DialectRegistry registry;
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   context->appendDialectRegistry(registry);
+  unsigned threads = options.threads;
   if (threads == 0)
     threads = llvm::heavyweight_hardware_concurrency().compute_thread_count();
 
@@ -248,7 +254,7 @@ heddle::emitObjects(ModuleOp module, const NativeTarget &target,
   std::vector<char> good(parts.size(), 0);
   auto emit = [&](size_t i) {
     FailureOr<std::string> object =
-        emitPart(*parts[i], target, /*isProgram=*/i == 0, sanitizer);
+        emitPart(*parts[i], target, /*isProgram=*/i == 0, options);
     if (succeeded(object)) {
       objects[i] = std::move(*object);
       good[i] = 1;

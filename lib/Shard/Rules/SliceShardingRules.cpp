@@ -22,7 +22,7 @@ using namespace heddle;
 
 using LocalResults = FailureOr<SmallVector<Value>>;
 
-static RankedTensorType typeOf(Value value) {
+static RankedTensorType tensorTypeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
@@ -219,7 +219,7 @@ struct ExtractSliceModel
     bool isMasked = false;
     for (auto [i, dim] : llvm::enumerate(loops.dims)) {
       if (dim.span == Span::Whole)
-        places.sizes[i] = builder.getIndexAttr(typeOf(source).getDimSize(i));
+        places.sizes[i] = builder.getIndexAttr(tensorTypeOf(source).getDimSize(i));
       if (dim.span == Span::None || !localizer.isSplit(dim.factor))
         continue;
       isMasked |= dim.span == Span::Masked;
@@ -273,7 +273,7 @@ private:
                          places.getOffset(b, at, i));
             if (firsts[i]) {
               row = minus(b, at, row, firsts[i]);
-              Value isIn = isBelow(b, at, row, typeOf(source).getDimSize(i));
+              Value isIn = isBelow(b, at, row, tensorTypeOf(source).getDimSize(i));
               row = b.create<arith::SelectOp>(at, isIn, row, zero);
               isMine = both(b, at, isMine, isIn);
             }
@@ -317,7 +317,7 @@ struct InsertSliceModel
     bool isSplit = false;
     int64_t ahead = 0; // the next dimension of `source`
     for (auto [i, dim] : llvm::enumerate(loops.dims)) {
-      int64_t part = typeOf(dest).getDimSize(i), from = ahead;
+      int64_t part = tensorTypeOf(dest).getDimSize(i), from = ahead;
       ahead += !dropped.test(i);
       if (dim.span == Span::Whole)
         slab.sizes[i] = builder.getIndexAttr(part);
@@ -393,7 +393,7 @@ private:
       return b.create<arith::SelectOp>(at, isIn, after, before);
     };
     return buildElements(localizer.builder, slice.getLoc(),
-                         typeOf(dest).clone(shape), {}, body);
+                         tensorTypeOf(dest).clone(shape), {}, body);
   }
 };
 
@@ -409,7 +409,7 @@ struct ConcatModel
   static bool canBeSplit(tensor::ConcatOp concat) {
     return concat.getNumOperands() <= kMostParts &&
            llvm::all_of(concat.getInputs(), [](Value input) {
-             return typeOf(input).hasStaticShape();
+             return tensorTypeOf(input).hasStaticShape();
            });
   }
 
@@ -451,7 +451,7 @@ struct ConcatModel
     SmallVector<int64_t> ends;
     for (auto [input, local] :
          llvm::zip(concat.getInputs(), localizer.operands)) {
-      int64_t size = typeOf(input).getDimSize(dim);
+      int64_t size = tensorTypeOf(input).getDimSize(dim);
       windows.push_back(
           fetchWindow(local, dim, size, {-begin, part, part}, localizer, dim));
       ends.push_back(begin += size);

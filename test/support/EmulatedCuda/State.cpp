@@ -13,7 +13,7 @@ using namespace heddle::emulated;
 /// Bytes on both sides of an allocation that nobody may write.
 static constexpr size_t kBorder = 256;
 static constexpr unsigned char kBorderByte = 0xA5;
-static constexpr size_t kPage = 4096;
+static constexpr size_t kPage = 4096, kHugePage = size_t(2) << 20;
 
 Gpu &Gpu::get() {
   static auto *gpu = new Gpu(); // never freed: threads may outlive main
@@ -47,6 +47,23 @@ Counts emulated::takeCounts() {
 // Memory
 //===----------------------------------------------------------------------===//
 
+/// Maps memory that begins at a multiple of `page`, which its size is, too.
+/// Returns null if there is none.
+static void *map(size_t bytes, size_t page) {
+  void *mapped = mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED)
+    return nullptr;
+  auto begin = reinterpret_cast<uint64_t>(mapped);
+  uint64_t start = (begin + page - 1) / page * page;
+  if (start > begin)
+    munmap(mapped, start - begin);
+  munmap(reinterpret_cast<void *>(start + bytes), begin + page - start);
+  if (page == kHugePage)
+    madvise(reinterpret_cast<void *>(start), bytes, MADV_HUGEPAGE);
+  return reinterpret_cast<void *>(start);
+}
+
 Result Gpu::allocate(uint64_t &address, size_t bytes) {
   if (bytes == 0)
     return kInvalidValue;
@@ -54,10 +71,11 @@ Result Gpu::allocate(uint64_t &address, size_t bytes) {
     return kNoMemory;
   Allocation allocation;
   allocation.bytes = bytes;
-  allocation.mapped = (bytes + 3 * kBorder + kPage - 1) / kPage * kPage;
-  allocation.start = mmap(nullptr, allocation.mapped, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (allocation.start == MAP_FAILED)
+  // Opening and closing memory takes time for each page.
+  size_t page = bytes < kHugePage ? kPage : kHugePage;
+  allocation.mapped = (bytes + 3 * kBorder + page - 1) / page * page;
+  allocation.start = map(allocation.mapped, page);
+  if (!allocation.start)
     return kNoMemory;
   std::memset(allocation.start, kBorderByte, allocation.mapped);
   // Aligned to 16 bytes and no more.

@@ -5,19 +5,29 @@
 
 using namespace heddle;
 
-/// The threads of a warp.
+static constexpr size_t kPageElements = 1024;
 
 Accesses::Accesses(llvm::ArrayRef<GpuBuffer> buffers) {
   for (const GpuBuffer &buffer : buffers)
     if (buffer.bytes > 0)
       shadows.push_back(
-          {buffer, std::vector<Element>(buffer.bytes / buffer.elementBytes)});
+          {buffer,
+           std::vector<std::vector<Element>>(
+               buffer.bytes / buffer.elementBytes / kPageElements + 1)});
+}
+
+Accesses::Element &Accesses::Shadow::getElement(size_t index) {
+  std::vector<Element> &page = pages[index / kPageElements];
+  if (page.empty())
+    page.resize(kPageElements);
+  return page[index % kPageElements];
 }
 
 void Accesses::forget(const void *data) {
   for (Shadow &shadow : shadows)
     if (shadow.buffer.data == data)
-      std::fill(shadow.elements.begin(), shadow.elements.end(), Element());
+      for (std::vector<Element> &page : shadow.pages)
+        page.clear();
 }
 
 /// Returns whether a barrier stands between an earlier access and now.
@@ -52,7 +62,7 @@ std::string Accesses::check(const ThreadTime &now, uintptr_t address,
   size_t size = found->buffer.elementBytes;
   size_t offset = address - reinterpret_cast<uintptr_t>(found->buffer.data);
   for (size_t i = offset / size; i <= (offset + bytes - 1) / size; ++i) {
-    Element &element = found->elements[i];
+    Element &element = found->getElement(i);
     auto report = [&](const ThreadTime &other, const char *what) {
       return describe(now) + (isWrite ? " writes" : " reads") + " what " +
              describe(other) + what + ", with no barrier between them";

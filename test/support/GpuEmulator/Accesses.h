@@ -37,7 +37,9 @@ private:
   };
   struct Shadow {
     GpuBuffer buffer;
-    std::vector<Element> elements;
+    /// Made when one of their elements is first accessed.
+    std::vector<std::vector<Element>> pages;
+    Element &getElement(size_t index);
   };
   std::vector<Shadow> shadows;
 };

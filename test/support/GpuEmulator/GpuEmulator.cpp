@@ -99,7 +99,7 @@ static llvm::orc::JITTargetMachineBuilder getHostMachine() {
   // fma must round once.
   builder.getFeatures().AddFeature("fma", true);
   builder.getFeatures().AddFeature("sse4.2", true);
-  builder.setCodeGenOptLevel(llvm::CodeGenOptLevel::Less);
+  builder.setCodeGenOptLevel(llvm::CodeGenOptLevel::None);
   return builder;
 }
 

@@ -13,7 +13,14 @@ namespace cuda = heddle::runtime::cuda;
 
 namespace {
 
-using GpuFaultTest = GpuTraining;
+/// A program is compiled once, and the members plant one fault after another.
+class GpuFaultTest : public GpuTraining {
+protected:
+  void findNoGpu();
+  void findTooLittleMemory();
+  void findRowTooFar();
+  void findStalePointer();
+};
 
 CompileOptions forGpu() {
   CompileOptions options;
@@ -27,8 +34,7 @@ struct Planted {
   cuda::Address freed = 0;
 } planted;
 
-TEST_F(GpuFaultTest, NoGpu) {
-  ASSERT_TRUE(compile("gpt2", forGpu()));
+void GpuFaultTest::findNoGpu() {
   emulated::Machine machine;
   machine.gpus = 0;
   emulated::setMachine(machine);
@@ -56,8 +62,7 @@ TEST_F(GpuFaultTest, NoGpu) {
 }
 
 /// Too little memory is found before any is taken.
-TEST_F(GpuFaultTest, TooLittleMemory) {
-  ASSERT_TRUE(compile("gpt2", forGpu()));
+void GpuFaultTest::findTooLittleMemory() {
   emulated::Machine machine;
   machine.memoryBytes = 1 << 20;
   emulated::setMachine(machine);
@@ -86,8 +91,7 @@ std::string faultOf(const std::string &message) {
   return fault;
 }
 
-TEST_F(GpuFaultTest, RowTooFar) {
-  ASSERT_TRUE(compile("gpt2", forGpu()));
+void GpuFaultTest::findRowTooFar() {
   cuda::Libraries gpu = emulatedGpu();
   // One block more than the kernel has rows for.
   gpu.driver.launchKernel = [](cuda::Function function, unsigned x, unsigned y,
@@ -106,8 +110,7 @@ TEST_F(GpuFaultTest, RowTooFar) {
       << fault;
 }
 
-TEST_F(GpuFaultTest, StalePointer) {
-  ASSERT_TRUE(compile("gpt2", forGpu()));
+void GpuFaultTest::findStalePointer() {
   cuda::Libraries gpu = emulatedGpu();
   planted = {};
   gpu.driver.memAlloc = [](cuda::Address *address, size_t bytes) {
@@ -125,6 +128,14 @@ TEST_F(GpuFaultTest, StalePointer) {
   EXPECT_EQ(planted.calls, 2);
   std::string fault = faultOf(message);
   EXPECT_NE(fault.find("stale pointer"), std::string::npos) << fault;
+}
+
+TEST_F(GpuFaultTest, OneDevice) {
+  ASSERT_TRUE(compile("gpt2", forGpu()));
+  findNoGpu();
+  findTooLittleMemory();
+  findRowTooFar();
+  findStalePointer();
 }
 
 TEST_F(GpuFaultTest, DroppedEvent) {

@@ -6,7 +6,7 @@ using namespace heddle::test;
 
 namespace {
 
-constexpr int kRows = 9, kWords = 1003;
+constexpr int kLossRows = 9, kWords = 1003;
 
 const char *kCrossEntropy = R"(
 func.func @f(%x: tensor<3x3x1003xf32>, %t: tensor<3x3xi32>, %g: tensor<f32>)
@@ -18,13 +18,13 @@ func.func @f(%x: tensor<3x3x1003xf32>, %t: tensor<3x3xi32>, %g: tensor<f32>)
   return %loss, %lse, %dx : tensor<3x3xf32>, tensor<3x3xf32>, tensor<3x3x1003xf32>
 })";
 
-struct Reference {
+struct LossReference {
   std::vector<double> loss, lse, grad;
 };
 
-Reference crossEntropy(const Floats &x, const Ints &targets, double scale) {
-  Reference r;
-  for (int i = 0; i < kRows; ++i) {
+LossReference crossEntropy(const Floats &x, const Ints &targets, double scale) {
+  LossReference r;
+  for (int i = 0; i < kLossRows; ++i) {
     double largest = -INFINITY, sum = 0;
     for (int j = 0; j < kWords; ++j)
       largest = std::max<double>(largest, x[i * kWords + j]);
@@ -44,14 +44,14 @@ Reference crossEntropy(const Floats &x, const Ints &targets, double scale) {
 }
 
 TEST(CrossEntropy, ForwardAndGradient) {
-  Floats x = draw(kRows * kWords, 1, 5);
+  Floats x = draw(kLossRows * kWords, 1, 5);
   for (float &value : x)
     value += 300; // exp would overflow
   for (int j = 0; j < 500; ++j)
     x[2 * kWords + j] = -kInf; // masked words
   Ints targets = {0, 1002, 700, -100, 5, 6, 7, 8, 9};
   Floats scale = {0.125f};
-  Reference r = crossEntropy(x, targets, scale[0]);
+  LossReference r = crossEntropy(x, targets, scale[0]);
   for (bool fuse : {true, false}) {
     auto runner = compile(kCrossEntropy, fuse);
     ASSERT_TRUE(runner);
@@ -61,7 +61,7 @@ TEST(CrossEntropy, ForwardAndGradient) {
         EXPECT_EQ(runner->countKernels("f"), 1u);
       }
     }
-    Floats loss(kRows), lse(kRows), grad(x.size());
+    Floats loss(kLossRows), lse(kLossRows), grad(x.size());
     run(*runner, "f", pointers(x, targets, scale), pointers(loss, lse, grad));
     expectNear(loss, r.loss, 3e-5, "loss"); // the logits are near 300
     expectNear(lse, r.lse, 3e-7, "lse");
@@ -75,9 +75,9 @@ TEST(CrossEntropy, GradientInPlace) {
   if (runner->isGpu())
     GTEST_SKIP() << "nine rows make no common kernel on a GPU";
   ASSERT_TRUE(runner->canReuse("f", 2, 0));
-  Floats x = draw(kRows * kWords, 1, 5), scale = {1};
+  Floats x = draw(kLossRows * kWords, 1, 5), scale = {1};
   Ints targets = {0, 1002, 700, -100, 5, 6, 7, 8, 9};
-  Floats loss(kRows), lse(kRows), grad(x.size());
+  Floats loss(kLossRows), lse(kLossRows), grad(x.size());
   run(*runner, "f", pointers(x, targets, scale), pointers(loss, lse, grad));
   Floats inPlace = x;
   run(*runner, "f", pointers(inPlace, targets, scale),
@@ -88,16 +88,16 @@ TEST(CrossEntropy, GradientInPlace) {
 TEST(CrossEntropy, RowsOfInfinityAndNaN) {
   auto runner = compile(kCrossEntropy);
   ASSERT_TRUE(runner);
-  Floats x = draw(kRows * kWords, 1), scale = {1};
+  Floats x = draw(kLossRows * kWords, 1), scale = {1};
   std::fill(x.begin(), x.begin() + kWords, -kInf);
   x[kWords + 17] = kNaN;
-  Ints targets(kRows, 3);
-  Floats loss(kRows), lse(kRows), grad(x.size());
+  Ints targets(kLossRows, 3);
+  Floats loss(kLossRows), lse(kLossRows), grad(x.size());
   run(*runner, "f", pointers(x, targets, scale), pointers(loss, lse, grad));
   EXPECT_EQ(lse[0], -kInf);
   EXPECT_TRUE(std::isnan(lse[1]));
   EXPECT_TRUE(std::isnan(loss[1]));
-  for (int i = 2; i < kRows; ++i)
+  for (int i = 2; i < kLossRows; ++i)
     EXPECT_TRUE(std::isfinite(loss[i])) << i;
 }
 
@@ -109,14 +109,14 @@ func.func @f(%x: tensor<9x1003xbf16>, %t: tensor<9xi32>, %o: index) -> (tensor<9
   return %lse, %p : tensor<9xf32>, tensor<9xf32>
 })");
   ASSERT_TRUE(runner);
-  Halves x = toBF16(draw(kRows * kWords, 1));
+  Halves x = toBF16(draw(kLossRows * kWords, 1));
   Ints targets = {1003, 2005, 1002, 2006, -100, 0, 1500, 1600, 1700};
   std::vector<int64_t> offset = {1003};
-  Floats lse(kRows), picked(kRows);
+  Floats lse(kLossRows), picked(kLossRows);
   run(*runner, "f", pointers(x, targets, offset), pointers(lse, picked));
-  Reference r = crossEntropy(fromBF16(x), Ints(kRows, 0), 1);
+  LossReference r = crossEntropy(fromBF16(x), Ints(kLossRows, 0), 1);
   expectNear(lse, r.lse, 1e-6, "lse");
-  for (int i = 0; i < kRows; ++i) {
+  for (int i = 0; i < kLossRows; ++i) {
     int at = targets[i] - 1003;
     float expected =
         at >= 0 && at < kWords ? fromBF16(x[i * kWords + at]) : 0.0f;
@@ -132,13 +132,13 @@ func.func @f(%x: tensor<9x1003xf32>, %t: tensor<9xi32>, %lse: tensor<9xf32>, %g:
   return %d : tensor<9x1003xf32>
 })");
   ASSERT_TRUE(runner);
-  Floats x = draw(kRows * kWords, 1), lse(kRows, 8.0f), scale = draw(kRows, 2),
+  Floats x = draw(kLossRows * kWords, 1), lse(kLossRows, 8.0f), scale = draw(kLossRows, 2),
          grad(x.size());
   Ints targets = {1003, 2005, 1002, 2006, -100, 0, 1500, 1600, 1700};
   std::vector<int64_t> offset = {1003};
   run(*runner, "f", pointers(x, targets, lse, scale, offset), pointers(grad));
   std::vector<double> expected;
-  for (int i = 0; i < kRows; ++i)
+  for (int i = 0; i < kLossRows; ++i)
     for (int j = 0; j < kWords; ++j)
       expected.push_back(
           targets[i] == -100

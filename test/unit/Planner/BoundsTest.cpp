@@ -106,18 +106,24 @@ TEST(Bounds, HoldForSimulatedPrograms) {
   }
 }
 
+/// Returns a candidate that splits rows over `data` devices.
+Candidate splitRows(int64_t data, Overlap overlap) {
+  Candidate candidate;
+  candidate.mesh.data = {data};
+  candidate.mesh.statesData = true;
+  candidate.overlap = overlap;
+  return candidate;
+}
+
 // Only what must be computed again makes a bound greater.
 TEST(Bounds, AddOnlyWhatEveryRecomputationRepeats) {
   PlanRequest request = makeRequest(4, 8);
   Judge judge(request);
   BoundModel model = makeBounds(request, judge);
   auto rate = [&](int64_t context, RecomputeMode mode) {
-    Candidate candidate;
-    candidate.mesh.data = {4 / context};
-    candidate.mesh.statesData = true;
+    Candidate candidate = splitRows(4 / context, Overlap::None);
     candidate.mesh.context = context;
     candidate.mesh.statesContext = context > 1;
-    candidate.overlap = Overlap::None;
     candidate.recompute = mode;
     return cantFail(model.rate(candidate)).seconds;
   };
@@ -142,10 +148,7 @@ TEST(Bounds, RepeatFixedWorkForEachMicroBatch) {
   Judge judge(request);
   BoundModel model = makeBounds(request, judge);
   auto rate = [&](int64_t microBatches, int64_t zeroLevel) {
-    Candidate candidate;
-    candidate.mesh.data = {4};
-    candidate.mesh.statesData = true;
-    candidate.overlap = Overlap::Auto;
+    Candidate candidate = splitRows(4, Overlap::Auto);
     candidate.microBatches = microBatches;
     candidate.zeroLevel = zeroLevel;
     return cantFail(model.rate(candidate)).seconds;
