@@ -126,6 +126,11 @@ struct PipelineWork {
   double stages, chunks, microBatches, layers;
   double all = 0;   ///< of the whole program, if one device did it
   double layer = 0; ///< of one layer
+  /// Of the head, if the last stage is known to have it and is on the device
+  /// that begins last; or else 0.
+  double head = 0;
+  /// Seconds of a layer's exchanges behind the last pass of its device.
+  double update = 0;
   /// The part of a stage's time in which other stages wait while the pipeline
   /// fills and drains: all of it, or the forward pass if the pass for weights
   /// fills the rest.
@@ -137,16 +142,20 @@ struct PipelineWork {
     double fill = (stages - 1) / chunks * waiting;
     // Whatever the stages: the times T_s for which each s has
     // m T_s + T_0 + ... + T_{s-1} = C add up to `all`.
-    double least = microBatches * all / stages;
+    double least = (microBatches * all + layers * update) / stages;
     if (chunks == 1 && waiting == 1)
-      least = all / (1 - std::pow(1 - 1 / microBatches, stages));
+      least =
+          std::max(least, all / (1 - std::pow(1 - 1 / microBatches, stages)));
     // By whole layers, a device has more than its part, or all have equally
-    // many.
+    // many. Then the last one, for which all others wait, has the head, too.
     double most = std::ceil(layers / stages);
-    double uneven = microBatches * most * layer;
+    auto getBusy = [&](double count) {
+      return count * (microBatches * layer + update);
+    };
+    double uneven = getBusy(most);
     if (most * stages == layers)
-      uneven = std::min((microBatches + fill) * most * layer,
-                        microBatches * (most + 1) * layer);
+      uneven = std::min(uneven + fill * most * layer + microBatches * head,
+                        getBusy(most + 1));
     return std::max(least, uneven);
   }
 
@@ -199,6 +208,36 @@ double BoundModel::getTraffic(const Candidate &candidate,
   return links.getMost();
 }
 
+/// Returns the seconds of the exchanges that begin when the last pass has
+/// ended. The update is a program of its own behind the last micro-batch. It
+/// sums gradients up unless these are stored in parts, which each micro-batch
+/// adds to. Parameters that are updated in parts are gathered last. A single
+/// micro-batch is one program with the update: there the clip, which waits for
+/// all gradients, comes before the update of any parameter.
+double BoundModel::getUpdateTraffic(const Candidate &candidate,
+                                    const MeshTopology &topology,
+                                    const ProgramCounts &one) const {
+  if (candidate.decidesOperators || statesSplits() ||
+      (request.stated && !request.stated->storage.empty()))
+    return 0;
+  MeshAxes axes(candidate.mesh);
+  double tensor = double(topology.getSize(axes.tensor));
+  AxisMask replicas = axes.data | axes.context;
+  // Tables of positions may be split with the sequence.
+  double whole = 1 / tensor;
+  if (candidate.mesh.context > 1 && one.parameters > 0)
+    whole *= one.weights / one.parameters;
+  bool isAlone = candidate.microBatches > 1;
+  LinkBounds links(topology);
+  if (isAlone && candidate.zeroLevel <= 1)
+    links.add(replicas, one.gradients * whole,
+              candidate.zeroLevel == 0 ? 2 : 1);
+  if ((isAlone || request.training.clip > 0) &&
+      (candidate.zeroLevel == 1 || candidate.zeroLevel == 2))
+    links.add(axes.storage, one.parameters * whole, 1);
+  return links.getMost();
+}
+
 /// Estimates the collectives of a step, one after the other.
 BoundModel::CollectiveSeconds
 BoundModel::estimateCollectives(const Candidate &candidate,
@@ -229,11 +268,11 @@ BoundModel::estimateCollectives(const Candidate &candidate,
     bool isProduct = candidate.mesh.data.size() > 1;
     if (isProduct || candidate.zeroLevel > 0) {
       double whole = gradients / group;
+      double sums = candidate.zeroLevel >= 2 ? micro : 1;
       dataSeconds +=
-          topology.reduceScatter(axes.storage, int64_t(whole)).seconds *
-          (candidate.zeroLevel >= 2 ? micro : 1);
+          topology.reduceScatter(axes.storage, int64_t(whole)).seconds * sums;
       if (AxisMask outer = replicas & ~axes.storage)
-        dataSeconds += topology.allReduce(outer, int64_t(whole)).seconds;
+        dataSeconds += topology.allReduce(outer, int64_t(whole)).seconds * sums;
       double gathers = storesParameters ? 2 * micro * narrow : 1;
       dataSeconds +=
           gathers *
@@ -287,6 +326,15 @@ double BoundModel::getLeastLayers(const Candidate &candidate) const {
   return request.cluster.groups.empty()
              ? std::floor(layers / double(candidate.mesh.pipeline))
              : 1;
+}
+
+/// Returns whether the device that begins last has the head of the program. In
+/// schedules in which stages turn round, the first one has it.
+bool BoundModel::hasHeadAtEnd(const Candidate &candidate) const {
+  const DefaultMesh &mesh = candidate.mesh;
+  return (!request.stated || request.stated->numStages == 0) &&
+         getDeviceOfStage(mesh.schedule, mesh.pipeline,
+                          candidate.getNumStages() - 1) == mesh.pipeline - 1;
 }
 
 /// Returns whether each data parallel device does all work on weights and
@@ -390,6 +438,10 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
     pipeline.all = std::max(pipeline.all, passes->all);
     pipeline.layer = std::max(pipeline.layer, passes->layer);
   }
+  if (hasHeadAtEnd(candidate))
+    pipeline.head = std::max(0.0, step.all.products -
+                                      pipeline.layers * step.layer.products) /
+                    devices;
   double leastPasses = isPipeline ? pipeline.getBound() : micro * pipeline.all;
   double bubble =
       isPipeline && pipeline.all > 0
@@ -405,6 +457,14 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   double least =
       leastPasses +
       (candidate.decidesOperators ? update * stored(1) / devices : update);
+  // The exchanges of the update are behind the passes, which hide none of them.
+  if (hides && isPipeline) {
+    pipeline.update = getUpdateTraffic(candidate, *topology, step.layer);
+    least = std::max(least, pipeline.getBound());
+  } else if (hides) {
+    least = std::max(least,
+                     leastPasses + getUpdateTraffic(candidate, *topology, one));
+  }
   result.seconds = hides ? std::max(least, traffic) : least + traffic;
 
   auto [tensorSeconds, contextSeconds, dataSeconds] =

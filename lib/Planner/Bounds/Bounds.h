@@ -55,9 +55,13 @@ private:
   const StepCounts &getCounts(int64_t microBatches);
   double getTraffic(const Candidate &candidate, const MeshTopology &topology,
                     const ProgramCounts &one) const;
+  double getUpdateTraffic(const Candidate &candidate,
+                          const MeshTopology &topology,
+                          const ProgramCounts &one) const;
   double getRepeated(const Candidate &candidate,
                      const ProgramCounts &layer) const;
   double getLeastLayers(const Candidate &candidate) const;
+  bool hasHeadAtEnd(const Candidate &candidate) const;
   bool repeatsFixed(const Candidate &candidate) const;
   /// Returns whether the user states axes of operators.
   bool statesSplits() const;

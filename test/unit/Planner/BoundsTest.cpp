@@ -158,6 +158,44 @@ TEST(Bounds, RepeatFixedWorkForEachMicroBatch) {
   EXPECT_GT(rate(2, 1), rate(2, 2));
 }
 
+// The update is behind all passes, so these hide none of its exchanges.
+TEST(Bounds, AddExchangesOfTheUpdateToThePasses) {
+  PlanRequest request = makeRequest(4, 8);
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  PlanRequest slow = request;
+  for (ClusterLevel &level : slow.cluster.levels)
+    level.bandwidth /= 2;
+  BoundModel slowModel = makeBounds(slow, judge);
+  auto grows = [&](int64_t microBatches, int64_t zeroLevel,
+                   int64_t pipeline = 1) {
+    Candidate candidate;
+    candidate.mesh.pipeline = pipeline;
+    candidate.mesh.data = {4 / pipeline};
+    candidate.mesh.statesData = true;
+    candidate.overlap = Overlap::Auto;
+    candidate.microBatches = microBatches;
+    candidate.zeroLevel = zeroLevel;
+    double seconds = cantFail(model.rate(candidate)).seconds;
+    double growth = cantFail(slowModel.rate(candidate)).seconds - seconds;
+    // What grows is so little that passes would hide it.
+    EXPECT_LT(growth, 0.1 * seconds);
+    return growth > 0;
+  };
+  for (int64_t pipeline : {1, 2}) {
+    EXPECT_TRUE(grows(2, 0, pipeline)); // sums of gradients
+    EXPECT_TRUE(grows(2, 1, pipeline));
+    EXPECT_TRUE(grows(2, 2, pipeline)); // gathers parameters
+    EXPECT_FALSE(grows(2, 3, pipeline));
+  }
+  // One micro-batch and the update are one program, whose clip waits for all
+  // gradients.
+  EXPECT_FALSE(grows(1, 0));
+  EXPECT_TRUE(grows(1, 1));
+  request.training.clip = slow.training.clip = 0;
+  EXPECT_FALSE(grows(1, 1));
+}
+
 // The products whose sums stay are known of standard plans alone.
 TEST(Bounds, RepeatNothingIfOperatorsAreSplitOtherwise) {
   PlanRequest request = makeRequest(4, 8);
