@@ -212,7 +212,7 @@ PhaseRunner::runPhase(Phase phase,
   build(passes);
   passes.enableVerifier(options.verifiesEachPass);
   if (failed(passes.run(module)) ||
-      (!options.verifiesEachPass && failed(verify(module))))
+      (!options.verifiesEachPass && phase == last && failed(verify(module))))
     return failure();
   module->setAttr(kPhaseAttrName,
                   StringAttr::get(module.getContext(), stringifyPhase(phase)));

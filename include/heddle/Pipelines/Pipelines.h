@@ -117,8 +117,8 @@ struct CompileOptions {
   /// Whether it is an error if the variables alone exceed the memory of the
   /// cluster's devices. Otherwise it is a warning.
   bool refusesTooLarge = false;
-  /// Whether the program is verified after each pass, or after each phase only.
-  /// The latter is for programs that are compiled to be compared.
+  /// Whether the program is verified after each pass, or after the last phase
+  /// only. The latter is for programs that are compiled to be compared.
   bool verifiesEachPass = true;
 };
 

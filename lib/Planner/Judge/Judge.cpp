@@ -286,7 +286,8 @@ llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
 // Few layers
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate) {
+llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate,
+                                               double limit) {
   std::optional<int64_t> layers = request.program.layers;
   if (!extrapolates(candidate)) {
     llvm::Expected<Judgement> whole = judge(candidate, layers);
@@ -301,6 +302,8 @@ llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate) {
   if (!more)
     return more.takeError();
   PlanFigures ample = ::extrapolate(few->figures, more->figures, *layers);
+  if (ample.seconds >= limit)
+    return ample;
   std::optional<PlanFigures> tight =
       extrapolateWithin(candidate, few->figures, more->figures, ample);
   return tight ? *tight : ample;

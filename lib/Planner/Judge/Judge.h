@@ -44,8 +44,10 @@ public:
   /// Returns whether programs of few layers stand for the whole one.
   bool extrapolates(const Candidate &candidate) const;
   /// Judges by programs of few layers, if the program has more. The candidate
-  /// is no pipeline, unless it is judged whole.
-  llvm::Expected<PlanFigures> extrapolate(const Candidate &candidate);
+  /// is no pipeline, unless it is judged whole. If it takes `limit` seconds
+  /// with ample memory, it is not tried within the memory that there is.
+  llvm::Expected<PlanFigures> extrapolate(const Candidate &candidate,
+                                          double limit);
   /// Compiles the two pipelines of few layers that stand for the candidate's.
   llvm::Expected<StageModel> measureStages(const Candidate &candidate);
   /// Takes over how another judge has priced the communication of candidates.

@@ -90,7 +90,7 @@ Judges::judge(llvm::MutableArrayRef<JudgeTask> tasks) {
       size_t task = work[i];
       const Candidate &candidate = tasks[task].candidate;
       if (names[task].empty()) {
-        results[task].emplace(judge.extrapolate(candidate));
+        results[task].emplace(judge.extrapolate(candidate, tasks[task].limit));
         continue;
       }
       Known &known = compiled[task];

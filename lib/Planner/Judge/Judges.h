@@ -4,6 +4,7 @@
 #define HEDDLE_LIB_PLANNER_JUDGE_JUDGES_H
 
 #include "Judge.h"
+#include <limits>
 
 namespace heddle {
 
@@ -13,6 +14,9 @@ struct JudgeTask {
   /// The estimated seconds of its update, by which that of another pipeline is
   /// scaled.
   double update = 0;
+  /// Whoever takes as long as this is of no interest. A candidate that does
+  /// with ample memory is not compiled again for the memory that there is.
+  double limit = std::numeric_limits<double>::infinity();
 };
 
 /// The judges, one for each thread, and the stages of pipelines that they have

@@ -164,8 +164,8 @@ llvm::Error PlanSearch::explainInfeasible() {
 }
 
 void PlanSearch::summarize() {
-  int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, untried = 0,
-          near = 0;
+  int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, idle = 0,
+          untried = 0, near = 0;
   const JudgedCandidate *winner = getBest();
   bool isEnough = isGoodEnough();
   for (const SearchEntry &entry : entries) {
@@ -181,6 +181,8 @@ void PlanSearch::summarize() {
       ++unlikely;
     else if (winner && !mayBeat(entry, winner->figures.seconds))
       ++slower;
+    else if (winner && !isWorthTrying(entry, winner->figures.seconds))
+      ++idle;
     else
       ++untried;
   }
@@ -196,5 +198,8 @@ void PlanSearch::summarize() {
   add("the estimated memory exceeds the limit", unlikely);
   add("the estimated time exceeds the best plan's by more than its error",
       slower);
+  add("the estimated time is not below the best plan's, and the last rounds "
+      "found nothing better",
+      idle);
   add("not compiled: the estimated time of others was less", untried);
 }

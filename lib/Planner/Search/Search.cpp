@@ -24,6 +24,8 @@ static constexpr double kWorthDeciding = 1.15;
 /// The gap between the best plan and the bound at which the search ends:
 /// simulations do not tell plans apart that are nearer.
 static constexpr double kEnough = 0.01;
+/// The rounds without a better plan after which estimates are trusted.
+static constexpr int64_t kMostIdle = 2;
 
 //===----------------------------------------------------------------------===//
 // The search space
@@ -148,6 +150,15 @@ static MeshSizes getSizes(const Candidate &candidate) {
           candidate.mesh.tensor.front()};
 }
 
+/// Returns whether an entry is worth a compilation, if the best plan takes
+/// `seconds`. While rounds find better plans, what may be better by the error
+/// of its estimate is worth one. When they no longer do, the estimates have
+/// been corrected by many others, and it has to be expected to be better.
+bool PlanSearch::isWorthTrying(const SearchEntry &entry, double seconds) const {
+  return mayBeat(entry, seconds) &&
+         (idleRounds < kMostIdle || getSeconds(entry) < seconds);
+}
+
 /// Chooses what to compile next: of the candidates that may be better than the
 /// best one, and are expected to fit, half of them the most promising ones of
 /// meshes that were not tried yet, half of them next to the best one.
@@ -162,7 +173,7 @@ std::vector<SearchEntry *> PlanSearch::chooseRound() {
                              : std::numeric_limits<double>::infinity();
   std::vector<SearchEntry *> open;
   for (SearchEntry &entry : entries)
-    if (!entry.isJudged && mayBeat(entry, seconds) && hasRoom(entry))
+    if (!entry.isJudged && isWorthTrying(entry, seconds) && hasRoom(entry))
       open.push_back(&entry);
   // If nothing is expected to fit, what needs least is tried first.
   bool isByMemory = false;
@@ -265,11 +276,16 @@ void PlanSearch::improveBounds(StringRef stages) {
 
 void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
   std::vector<JudgeTask> tasks;
-  for (SearchEntry *entry : round)
+  for (SearchEntry *entry : round) {
+    JudgeTask &task = tasks.emplace_back();
+    task.candidate = entry->candidate;
     // The update of as many layers, whatever the number of stages.
-    tasks.push_back(
-        {entry->candidate,
-         entry->bounds.update * double(entry->candidate.mesh.pipeline)});
+    task.update = entry->bounds.update * double(entry->candidate.mesh.pipeline);
+    // An order for less memory may be a little faster by chance. For a lower
+    // limit, what is slower now may be the best.
+    if (getBest() && !hasLowerLimits)
+      task.limit = getBest()->figures.seconds * (1 + kEnough);
+  }
   std::vector<llvm::Expected<PlanFigures>> results = judges.judge(tasks);
   for (SearchEntry *entry : round)
     improveBounds(entry->stages);
@@ -349,6 +365,7 @@ void PlanSearch::lowerMemory(int64_t bytes) {
     judged.fits =
         judged.error.empty() && judged.figures.getNeededMemory() <= memory;
   best = findBest(report.judged, [](size_t) { return true; });
+  idleRounds = 0;
   report.plan.reset();
   report.consumers.clear();
   llvm::erase_if(report.skipped, [](const SkippedCandidates &skipped) {
@@ -363,7 +380,10 @@ void PlanSearch::judgeRounds() {
     std::vector<SearchEntry *> round = chooseRound();
     if (round.empty())
       return;
+    double enough = getEnough();
     judgeRound(round);
+    bool isBetter = !getBest() || getBest()->figures.seconds < enough;
+    idleRounds = isBetter ? 0 : idleRounds + 1;
   }
 }
 
@@ -403,7 +423,8 @@ llvm::Error PlanSearch::answer(bool isFirst) {
   return llvm::Error::success();
 }
 
-llvm::Error PlanSearch::run(NextMemory next) {
+llvm::Error PlanSearch::run(NextMemory next, bool mayLower) {
+  hasLowerLimits = mayLower;
   if (llvm::Error problem = checkRequest())
     return problem;
   if (llvm::Error problem = checkStated())
@@ -422,7 +443,7 @@ llvm::Error PlanSearch::run(NextMemory next) {
 
 llvm::Error heddle::findPlans(const PlanRequest &request,
                               PlanObserver &observer, NextMemory next) {
-  return PlanSearch(request, observer).run(next);
+  return PlanSearch(request, observer).run(next, /*mayLower=*/true);
 }
 
 llvm::Expected<PlanReport> heddle::findPlan(const PlanRequest &request,
@@ -434,7 +455,8 @@ llvm::Expected<PlanReport> heddle::findPlan(const PlanRequest &request,
     only = std::move(report);
     return std::nullopt;
   };
-  if (llvm::Error problem = findPlans(request, observer, keep))
+  if (llvm::Error problem =
+          PlanSearch(request, observer).run(keep, /*mayLower=*/false))
     return std::move(problem);
   return std::move(only);
 }

@@ -44,8 +44,9 @@ public:
         memory(request.memory), mostCompiled(request.mostCompiled) {}
 
   /// Makes the answers for the request's memory and for the lower limits that
-  /// `next` returns.
-  llvm::Error run(NextMemory next);
+  /// `next` returns. Unless it may return some, slow candidates are not tried
+  /// within little memory.
+  llvm::Error run(NextMemory next, bool mayLower);
   /// Answers a request that has a profile of blocks.
   llvm::Expected<PlanReport> answerBlocks();
 
@@ -57,6 +58,7 @@ private:
   void lowerMemory(int64_t bytes);
   llvm::Error answer(bool isFirst);
   std::vector<SearchEntry *> chooseRound();
+  bool isWorthTrying(const SearchEntry &entry, double seconds) const;
   void judgeRounds();
   void judgeRound(llvm::ArrayRef<SearchEntry *> round);
   void improveBounds(llvm::StringRef stages);
@@ -111,6 +113,10 @@ private:
   int64_t extraMemory = 0;    ///< of the largest device beyond the smallest
   /// The limits of the current answer, which lowerMemory() changes.
   int64_t memory = 0, mostCompiled = 0;
+  bool hasLowerLimits = false;
+  /// The rounds since one made the best plan better by more than simulations
+  /// tell.
+  int64_t idleRounds = 0;
   PlanReport report;
   int64_t best = -1; ///< index into report.judged
 };

@@ -99,6 +99,17 @@ TEST(FindPlan, EndsWithinOnePercentOfTheBound) {
 
 // Over slow links, standard plans are near their bounds. Operators that are
 // decided one by one are not bound by these, and are better.
+// After two rounds that find nothing better, estimates are trusted.
+TEST(FindPlan, EndsWhenExploringFindsNothing) {
+  PlanRequest request = makeRequest(4, 8);
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  EXPECT_LT(report.compiled, request.mostCompiled);
+  EXPECT_TRUE(llvm::any_of(report.skipped, [](const SkippedCandidates &left) {
+    return StringRef(left.reason).contains("the last rounds found nothing");
+  }));
+}
+
 TEST(FindPlan, DecidesOperatorsUnlessTheirBoundIsNear) {
   PlanObserver observer;
   PlanRequest request = makeLargeRequest();
@@ -143,6 +154,26 @@ TEST(FindPlan, PricesCommunicationAsExposed) {
     }
     EXPECT_TRUE(communicates);
   }
+}
+
+// What is too slow with ample memory is not compiled for the memory that there
+// is.
+TEST(FindPlan, LeavesSlowCandidatesTheirMemory) {
+  PlanRequest request = makeRequest(4, 32, {8, 256, 4, 256, 128});
+  Candidate candidate;
+  candidate.mesh.data = {4};
+  candidate.mesh.statesData = true;
+  candidate.overlap = Overlap::Auto;
+  candidate.subBatches = 4;
+  candidate.recompute = RecomputeMode::Layer;
+  PlanFigures ample = cantFail(Judge(request).extrapolate(candidate, 0));
+  request.memory = ample.getNeededMemory() - ample.memory.arena / 5;
+  Judge judge(request);
+  auto getNeed = [&](double limit) {
+    return cantFail(judge.extrapolate(candidate, limit)).getNeededMemory();
+  };
+  EXPECT_EQ(getNeed(ample.seconds), ample.getNeededMemory());
+  EXPECT_LT(getNeed(1.01 * ample.seconds), ample.getNeededMemory());
 }
 
 TEST(FindPlan, SaysWhatIsLeastIfNothingFits) {
