@@ -8,6 +8,7 @@
 #include "heddle/Stages/StageSchedule.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <map>
 
@@ -360,8 +361,13 @@ void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
   app.add_flag("!--quick-kernels", flags.options.optimizesKernels,
                "Compile the kernels for a CPU without optimizing them: a small "
                "model compiles in a third of the time, and its steps take "
-               "longer. For tests and short trials")
-      ->envname("HEDDLE_OPTIMIZE_KERNELS");
+               "longer. For tests and short trials (also by the environment: "
+               "HEDDLE_OPTIMIZE_KERNELS=0)");
+  // Not an environment name of the flag: with it, the flag would count as given
+  // to commands that take a compiled artifact.
+  const char *optimizes = std::getenv("HEDDLE_OPTIMIZE_KERNELS");
+  if (optimizes && llvm::StringRef(optimizes) == "0")
+    flags.options.optimizesKernels = false;
   app.add_option("--target-gpu", flags.options.targetGpu,
                  "NVIDIA GPU to compile for, instead of a CPU: sm_80 (which "
                  "newer GPUs also run) to sm_90a")

@@ -97,8 +97,6 @@ TEST(FindPlan, EndsWithinOnePercentOfTheBound) {
   EXPECT_GT(near, 0);
 }
 
-// Over slow links, standard plans are near their bounds. Operators that are
-// decided one by one are not bound by these, and are better.
 // After two rounds that find nothing better, estimates are trusted.
 TEST(FindPlan, EndsWhenExploringFindsNothing) {
   PlanRequest request = makeRequest(4, 8);
@@ -110,6 +108,8 @@ TEST(FindPlan, EndsWhenExploringFindsNothing) {
   }));
 }
 
+// Over slow links, standard plans are near their bounds. Operators that are
+// decided one by one are not bound by these, and are better.
 TEST(FindPlan, DecidesOperatorsUnlessTheirBoundIsNear) {
   PlanObserver observer;
   PlanRequest request = makeLargeRequest();
