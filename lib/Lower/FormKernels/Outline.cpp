@@ -47,8 +47,8 @@ func::FuncOp Outliner::build(ArrayRef<Operation *> ops, ArrayRef<Value> inputs,
           cloneFree(from);
       }
     });
-    // The call says which operators the kernel serves. Without names, kernels of
-    // equal layers are equal.
+    // The call says which operators the kernel serves. Without names, kernels
+    // of equal layers are equal.
     builder.clone(*op, mapping)->removeAttr(kNameAttrName);
   }
   SmallVector<Value> returned;

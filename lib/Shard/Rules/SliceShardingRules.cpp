@@ -219,7 +219,8 @@ struct ExtractSliceModel
     bool isMasked = false;
     for (auto [i, dim] : llvm::enumerate(loops.dims)) {
       if (dim.span == Span::Whole)
-        places.sizes[i] = builder.getIndexAttr(tensorTypeOf(source).getDimSize(i));
+        places.sizes[i] =
+            builder.getIndexAttr(tensorTypeOf(source).getDimSize(i));
       if (dim.span == Span::None || !localizer.isSplit(dim.factor))
         continue;
       isMasked |= dim.span == Span::Masked;
@@ -273,7 +274,8 @@ private:
                          places.getOffset(b, at, i));
             if (firsts[i]) {
               row = minus(b, at, row, firsts[i]);
-              Value isIn = isBelow(b, at, row, tensorTypeOf(source).getDimSize(i));
+              Value isIn =
+                  isBelow(b, at, row, tensorTypeOf(source).getDimSize(i));
               row = b.create<arith::SelectOp>(at, isIn, row, zero);
               isMine = both(b, at, isMine, isIn);
             }

@@ -132,8 +132,8 @@ func.func @f(%x: tensor<9x1003xf32>, %t: tensor<9xi32>, %lse: tensor<9xf32>, %g:
   return %d : tensor<9x1003xf32>
 })");
   ASSERT_TRUE(runner);
-  Floats x = draw(kLossRows * kWords, 1), lse(kLossRows, 8.0f), scale = draw(kLossRows, 2),
-         grad(x.size());
+  Floats x = draw(kLossRows * kWords, 1), lse(kLossRows, 8.0f),
+         scale = draw(kLossRows, 2), grad(x.size());
   Ints targets = {1003, 2005, 1002, 2006, -100, 0, 1500, 1600, 1700};
   std::vector<int64_t> offset = {1003};
   run(*runner, "f", pointers(x, targets, lse, scale, offset), pointers(grad));
