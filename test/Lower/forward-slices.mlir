@@ -84,3 +84,35 @@ func.func @no_fill(%a: tensor<2x4xf32>, %c: tensor<3x4xf32>, %d: tensor<4x4xf32>
   %5 = tensor.insert_slice %1 into %4[1, 0] [3, 4] [1, 1] : tensor<3x4xf32> into tensor<4x4xf32>
   return %1, %2, %5 : tensor<3x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// A slice that is read backwards, and insertions beyond the end or out of order
+// within a part, stay.
+// CHECK-LABEL: @backwards
+// CHECK: %[[ALL:.*]] = tensor.insert_slice
+// CHECK: tensor.extract_slice %[[ALL]][1]
+// CHECK-COUNT-2: tensor.insert_slice
+// CHECK-NOT: tensor.concat
+func.func @backwards(%a: tensor<4xf32>, %c: tensor<4xf32>, %b: tensor<2x1xf32>, %d: tensor<2x2xf32>)
+    -> (tensor<1xf32>, tensor<2x2xf32>) {
+  %0 = tensor.insert_slice %a into %c[3] [4] [-1] : tensor<4xf32> into tensor<4xf32>
+  %1 = tensor.extract_slice %0[1] [1] [1] : tensor<4xf32> to tensor<1xf32>
+  %2 = tensor.insert_slice %b into %d[1, 0] [2, 1] [-1, 1] : tensor<2x1xf32> into tensor<2x2xf32>
+  %3 = tensor.insert_slice %b into %2[1, 1] [2, 1] [-1, 1] : tensor<2x1xf32> into tensor<2x2xf32>
+  return %1, %3 : tensor<1xf32>, tensor<2x2xf32>
+}
+
+// -----
+
+// A buffer that is read whole between insertions is not joined anew each time.
+// CHECK-LABEL: @read_between
+// CHECK-COUNT-2: tensor.insert_slice
+// CHECK-NOT: tensor.concat
+func.func @read_between(%a: tensor<1x4xf32>, %b: tensor<1x4xf32>, %c: tensor<2x4xf32>)
+    -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %0 = tensor.insert_slice %a into %c[0, 0] [1, 4] [1, 1] : tensor<1x4xf32> into tensor<2x4xf32>
+  %1 = math.exp %0 : tensor<2x4xf32>
+  %2 = tensor.insert_slice %b into %0[1, 0] [1, 4] [1, 1] : tensor<1x4xf32> into tensor<2x4xf32>
+  return %1, %2 : tensor<2x4xf32>, tensor<2x4xf32>
+}

@@ -78,8 +78,8 @@ MATRIX = {
     # Neither 2 nor 4 divides the sequence's length.
     "gpt2-length": ["ring4", "heads4", "gather2-tp2", "sequence4"],
     "gpt2-both-ways-length": ["gather4", "keys4", "ring2-tp2", "heads2-tp2"],
-    "llama": ["tp4", "zero2", "zero3-tp2", "ring2-sequence2", "split3-tp2",
-              "split-uneven", "osdp", "groups-tp2", "hierarchy-dp",
+    "llama": ["tp4", "zero2", "zero3-tp2", "ring2-sequence2", "split2-1",
+              "split3-tp2", "split-uneven", "osdp", "groups-tp2", "hierarchy-dp",
               "hierarchy-groups", "degrees4"],
     "llama-length": ["gather4", "keys4", "ring2-tp2", "heads2-tp2"],
     "llama-dropout": ["tp4"],

@@ -18,7 +18,7 @@ ORDERS = ["auto", "earliest", "latest"] + [
 CONFIGURATIONS = {
     "gpt2": {"zero3-tp2": 4, "ring2-tp2": 3, "hierarchy-zero3": 2},
     "llama-odd": {"dp2-tp2": 2},
-    "gpt2-dropout": {"heads4": 1},
+    "gpt2-dropout": {"heads4": 2},
 }
 
 

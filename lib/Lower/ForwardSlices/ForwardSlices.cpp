@@ -28,15 +28,21 @@ static Slice makeStatic(RewriterBase &rewriter, Slice op,
   if (!isKnown)
     return op;
   rewriter.setInsertionPoint(op);
-  return rewriter.replaceOpWithNewOp<Slice>(op, arguments..., offsets,
-                                            op.getMixedSizes(), strides);
+  auto known = rewriter.create<Slice>(op.getLoc(), arguments..., offsets,
+                                      op.getMixedSizes(), strides);
+  known->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  rewriter.replaceOp(op, known);
+  return known;
 }
 
-/// Returns whether offsets, sizes and steps are all known.
+/// Returns whether offsets, sizes and steps are all known, and steps lead
+/// forward.
 static bool isStatic(OffsetSizeAndStrideOpInterface slice) {
   return !ShapedType::isDynamicShape(slice.getStaticOffsets()) &&
          !ShapedType::isDynamicShape(slice.getStaticSizes()) &&
-         !ShapedType::isDynamicShape(slice.getStaticStrides());
+         llvm::all_of(slice.getStaticStrides(), [](int64_t step) {
+           return !ShapedType::isDynamic(step) && step > 0;
+         });
 }
 
 static bool areEqual(OffsetSizeAndStrideOpInterface a,
@@ -81,14 +87,18 @@ static void forward(RewriterBase &rewriter, tensor::ExtractSliceOp op) {
 }
 
 /// Returns the one dimension of a result along which a slice is only a part, or
-/// none if there is not exactly one or if its step there is not 1.
+/// none if there is not exactly one or if the slice is not contiguous there.
 static std::optional<int64_t> getPartialDim(tensor::InsertSliceOp op) {
   RankedTensorType type = op.getType();
   std::optional<int64_t> partial;
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-    if (op.getStaticSize(dim) == type.getDimSize(dim))
+    int64_t size = op.getStaticSize(dim), offset = op.getStaticOffset(dim);
+    if (op.getStaticStride(dim) != 1 || size == 0 ||
+        offset + size > type.getDimSize(dim))
+      return std::nullopt;
+    if (size == type.getDimSize(dim))
       continue;
-    if (partial || op.getStaticStride(dim) != 1)
+    if (partial)
       return std::nullopt;
     partial = dim;
   }
@@ -97,15 +107,21 @@ static std::optional<int64_t> getPartialDim(tensor::InsertSliceOp op) {
 
 /// Replaces the last of several insertions by a concatenation if together they
 /// cover the whole tensor, each a range of one dimension. Of two insertions at
-/// the same place, the later one counts.
+/// the same place, the later one counts. What something else reads in between
+/// stays: a buffer that is read whole after each insertion would be copied each
+/// time.
 static void concatenate(RewriterBase &rewriter, tensor::InsertSliceOp last) {
   RankedTensorType type = last.getType();
+  if (!type.hasStaticShape())
+    return;
   std::optional<int64_t> dim;
   std::map<int64_t, Value> parts; // by offset
   int64_t covered = 0;
   for (auto insert = last; insert;
        insert = insert.getDest().getDefiningOp<tensor::InsertSliceOp>()) {
-    if (!isStatic(insert) || insert.getSourceType().getRank() != type.getRank())
+    if (!isStatic(insert) ||
+        insert.getSourceType().getRank() != type.getRank() ||
+        (insert != last && !insert->hasOneUse()))
       return;
     std::optional<int64_t> partial = getPartialDim(insert);
     if (!partial || (dim && *dim != *partial))
@@ -135,7 +151,10 @@ static void concatenate(RewriterBase &rewriter, tensor::InsertSliceOp last) {
     for (auto [unused, part] : parts)
       inputs.push_back(part);
     rewriter.setInsertionPoint(last);
-    rewriter.replaceOpWithNewOp<tensor::ConcatOp>(last, type, *dim, inputs);
+    auto all =
+        rewriter.create<tensor::ConcatOp>(last.getLoc(), type, *dim, inputs);
+    all->setDiscardableAttrs(last->getDiscardableAttrDictionary());
+    rewriter.replaceOp(last, all);
     return;
   }
 }

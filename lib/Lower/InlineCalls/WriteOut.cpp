@@ -32,12 +32,14 @@ LogicalResult lower::BlockWriter::count(Operation *at) {
          << maxOps << " ops; raise max-ops of " << pass;
 }
 
-/// Returns the value of a constant tensor's one element.
-static Attribute getElement(Value value) {
-  SplatElementsAttr elements;
-  return matchPattern(value, m_Constant(&elements))
-             ? elements.getSplatValue<Attribute>()
-             : Attribute();
+/// Returns a constant number, or that of a constant tensor's one element.
+static Attribute getNumber(Value value) {
+  Attribute constant;
+  if (!matchPattern(value, m_Constant(&constant)))
+    return {};
+  if (auto elements = dyn_cast<SplatElementsAttr>(constant))
+    return elements.getSplatValue<Attribute>();
+  return constant;
 }
 
 /// Computes a structured op on numbers, tensors without dimensions, if the
@@ -46,7 +48,8 @@ static Attribute getElement(Value value) {
 static DenseElementsAttr computeOnNumbers(Operation *op) {
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   if (!structured || structured.getNumLoops() != 0 ||
-      op->getNumResults() != 1 || !structured.hasPureTensorSemantics())
+      op->getNumResults() != 1 || !structured.hasPureTensorSemantics() ||
+      !isMemoryEffectFree(op))
     return {};
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   if (type.getRank() != 0 || !type.getElementType().isIntOrIndex())
@@ -55,9 +58,7 @@ static DenseElementsAttr computeOnNumbers(Operation *op) {
   Block &body = *structured.getBlock();
   for (auto [argument, operand] :
        llvm::zip(body.getArguments(), op->getOperands()))
-    known[argument] = isa<RankedTensorType>(operand.getType())
-                          ? getElement(operand)
-                          : Attribute();
+    known[argument] = getNumber(operand);
   auto lookUp = [&](Value value) -> Attribute {
     if (auto found = known.find(value); found != known.end())
       return found->second;
@@ -74,8 +75,10 @@ static DenseElementsAttr computeOnNumbers(Operation *op) {
       known[result] = isa<Attribute>(value) ? cast<Attribute>(value)
                                             : lookUp(cast<Value>(value));
   }
-  Attribute result = lookUp(body.getTerminator()->getOperand(0));
-  return result ? DenseElementsAttr::get(type, result) : DenseElementsAttr();
+  auto result = dyn_cast_if_present<IntegerAttr>(
+      lookUp(body.getTerminator()->getOperand(0)));
+  return result ? DenseElementsAttr::get(type, Attribute(result))
+                : DenseElementsAttr();
 }
 
 FailureOr<SmallVector<Value>>

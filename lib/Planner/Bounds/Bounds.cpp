@@ -126,9 +126,6 @@ struct PipelineWork {
   double stages, chunks, microBatches, layers;
   double all = 0;   ///< of the whole program, if one device did it
   double layer = 0; ///< of one layer
-  /// Of the head, if the last stage is known to have it and is on the device
-  /// that begins last; or else 0.
-  double head = 0;
   /// Seconds of a layer's exchanges behind the last pass of its device.
   double update = 0;
   /// The part of a stage's time in which other stages wait while the pipeline
@@ -147,15 +144,14 @@ struct PipelineWork {
       least =
           std::max(least, all / (1 - std::pow(1 - 1 / microBatches, stages)));
     // By whole layers, a device has more than its part, or all have equally
-    // many. Then the last one, for which all others wait, has the head, too.
+    // many.
     double most = std::ceil(layers / stages);
     auto getBusy = [&](double count) {
       return count * (microBatches * layer + update);
     };
     double uneven = getBusy(most);
     if (most * stages == layers)
-      uneven = std::min(uneven + fill * most * layer + microBatches * head,
-                        getBusy(most + 1));
+      uneven = std::min(uneven + fill * most * layer, getBusy(most + 1));
     return std::max(least, uneven);
   }
 
@@ -328,15 +324,6 @@ double BoundModel::getLeastLayers(const Candidate &candidate) const {
              : 1;
 }
 
-/// Returns whether the device that begins last has the head of the program. In
-/// schedules in which stages turn round, the first one has it.
-bool BoundModel::hasHeadAtEnd(const Candidate &candidate) const {
-  const DefaultMesh &mesh = candidate.mesh;
-  return (!request.stated || request.stated->numStages == 0) &&
-         getDeviceOfStage(mesh.schedule, mesh.pipeline,
-                          candidate.getNumStages() - 1) == mesh.pipeline - 1;
-}
-
 /// Returns whether each data parallel device does all work on weights and
 /// gradients that does not grow with the rows, in each micro-batch. If
 /// gradients are stored in parts, so are their sums. A step of one micro-batch
@@ -438,10 +425,6 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
     pipeline.all = std::max(pipeline.all, passes->all);
     pipeline.layer = std::max(pipeline.layer, passes->layer);
   }
-  if (hasHeadAtEnd(candidate))
-    pipeline.head = std::max(0.0, step.all.products -
-                                      pipeline.layers * step.layer.products) /
-                    devices;
   double leastPasses = isPipeline ? pipeline.getBound() : micro * pipeline.all;
   double bubble =
       isPipeline && pipeline.all > 0
@@ -458,12 +441,13 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
       leastPasses +
       (candidate.decidesOperators ? update * stored(1) / devices : update);
   // The exchanges of the update are behind the passes, which hide none of them.
-  if (hides && isPipeline) {
+  // Those of layers count: tables may have sizes that no axis divides, and are
+  // not gathered then.
+  if (hides) {
     pipeline.update = getUpdateTraffic(candidate, *topology, step.layer);
-    least = std::max(least, pipeline.getBound());
-  } else if (hides) {
-    least = std::max(least,
-                     leastPasses + getUpdateTraffic(candidate, *topology, one));
+    least = std::max(least, isPipeline ? pipeline.getBound()
+                                       : leastPasses +
+                                             pipeline.layers * pipeline.update);
   }
   result.seconds = hides ? std::max(least, traffic) : least + traffic;
 

@@ -61,7 +61,6 @@ private:
   double getRepeated(const Candidate &candidate,
                      const ProgramCounts &layer) const;
   double getLeastLayers(const Candidate &candidate) const;
-  bool hasHeadAtEnd(const Candidate &candidate) const;
   bool repeatsFixed(const Candidate &candidate) const;
   /// Returns whether the user states axes of operators.
   bool statesSplits() const;

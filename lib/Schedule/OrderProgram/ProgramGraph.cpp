@@ -203,7 +203,8 @@ void GraphBuilder::addUnit(Operation &op) {
   // Gathers of weights. What prepares their operands reads variables alone,
   // too. A product prepares nothing: a collective of its result is no gather.
   Unit &unit = program.graph.units.back();
-  needsNoData.push_back(!read.isData && !isa<StoreOp, WorkOpInterface>(op) &&
+  bool isProduct = isa<WorkOpInterface>(op) && getWork(op).flops > 0;
+  needsNoData.push_back(!read.isData && !isa<StoreOp>(op) && !isProduct &&
                         !barrier &&
                         llvm::all_of(unit.after, [&](int32_t earlier) {
                           return needsNoData[earlier];

@@ -30,14 +30,18 @@ _SOFTMAX = f"{MARKER}softmax"
 _POLICY = jax.checkpoint_policies.save_only_these_names(KEPT)
 # Primitives that are computed again. Calls of functions are as their bodies.
 _CHEAP = set(
-    "abs add add_any and argmax argmin broadcast_in_dim ceil clamp concatenate "
-    "convert_element_type copy cos custom_jvp_call custom_vjp_call div "
-    "dynamic_slice eq erf exp exp2 expand_dims expm1 floor ge gt integer_pow iota "
+    "abs add add_any and argmax argmin bitcast_convert_type broadcast_in_dim ceil "
+    "clamp concatenate convert_element_type copy cos custom_jvp_call custom_vjp_call "
+    "div dynamic_slice eq erf exp exp2 expand_dims expm1 floor ge gt integer_pow iota "
     "jit le log log1p logistic lt max min mul name ne neg not or pad pow "
     "reduce_max reduce_min reduce_precision reduce_sum reshape rev round rsqrt "
-    "select_n sharding_constraint sign sin slice split sqrt square squeeze "
-    "stop_gradient sub tanh transpose xor".split()
+    "select_n sharding_constraint shift_left shift_right_arithmetic "
+    "shift_right_logical sign sin slice split sqrt square squeeze stop_gradient sub "
+    "tanh transpose xor".split()
 )
+# Of random bits, what is compared with them is kept: a mask of one byte an element
+# instead of four.
+_RANDOM = {"random_bits", "threefry2x32"}
 # Ops in whose bodies values are kept, too.
 _BODIES = {
     primitives.jit_p: "jaxpr",
@@ -56,6 +60,10 @@ def _inner(eqn: Any) -> Iterator[Any]:
 
 def _is_cheap(eqn: Any) -> bool:
     return all(e.primitive.name in _CHEAP for e in _inner(eqn))
+
+
+def _is_random(eqn: Any) -> bool:
+    return any(e.primitive.name in _RANDOM for e in _inner(eqn))
 
 
 def _is_product(eqn: Any) -> bool:
@@ -118,9 +126,16 @@ def _with_names(jaxpr: Any) -> Any:
     """Returns the jaxpr with the name KEPT on the results of ops that are not
     cheap."""
     again = _products_of_attention(jaxpr)
+    random: set[Any] = set()  # random numbers
     eqns = []
     for eqn in jaxpr.eqns:
-        if id(eqn) in again or _is_cheap(eqn) or _names_its_values(eqn):
+        reads_random = any(isinstance(v, core.Var) and v in random for v in eqn.invars)
+        is_mask = reads_random and all(v.aval.dtype == bool for v in eqn.outvars)
+        if _is_random(eqn):
+            random.update(eqn.outvars)
+        is_bits = eqn.primitive.name in _RANDOM
+        is_again = id(eqn) in again or _is_cheap(eqn) or is_bits
+        if (is_again and not is_mask) or _names_its_values(eqn):
             eqns.append(eqn)
             continue
         inner = _with_names_inside(eqn)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import keyword
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,13 @@ def _with_parameters(
 ) -> Callable[..., Any]:
     """Returns a function whose signature has a parameter for each name.
     torch.export names the graph's inputs after them."""
+
+    for name in names:
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise TorchError(
+                f"expected names of the model's arguments as keys of the batch, got "
+                f"'{name}': rename it, or give the batch as a tuple in order"
+            )
 
     def call(*args: Any) -> Any:
         return forward(*args)

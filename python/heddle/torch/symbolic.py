@@ -54,8 +54,10 @@ def _same_value(node: Node, values: dict[Node, Any]) -> Node | None:
     operand = {aten.slice.Tensor: 0, aten.slice_scatter.default: 1}.get(node.target)
     if operand is None:
         return None
-    same = node.all_input_nodes[operand]
-    return same if values[node].shape == values[same].shape else None
+    same = node.args[operand]
+    if not isinstance(same, Node) or values[node].shape != values[same].shape:
+        return None
+    return same
 
 
 def _size(size: Any, rows: int) -> int:
