@@ -86,7 +86,7 @@ static int printLines(const LaunchFlags &flags) {
   if (hasLogs)
     std::printf("mkdir -p %s\n", quoteWord(flags.logs).c_str());
   if (isLoop)
-    std::printf("for attempt in {0..%d}; do\n", flags.retries);
+    std::printf("for attempt in {0..%d}; do\nrunning=()\n", flags.retries);
   for (int i = 0; i < all; ++i) {
     const std::string &host = flags.hosts[size_t(i / flags.processes)];
     std::string line;
@@ -99,15 +99,24 @@ static int printLines(const LaunchFlags &flags) {
     std::string log;
     if (hasLogs && i > 0)
       log = " >" + quoteWord(logOf(flags, i)) + " 2>&1";
-    std::printf("ssh %s %s%s%s &\n", quoteWord(host).c_str(),
+    std::printf("ssh %s %s%s%s &%s\n", quoteWord(host).c_str(),
                 isLoop ? "HEDDLE_JOB_ATTEMPT=$attempt\\ " : "",
-                quoteWord(line).c_str(), log.c_str());
+                quoteWord(line).c_str(), log.c_str(),
+                isLoop ? " running+=($!)" : "");
   }
   if (!isLoop)
     std::printf("wait\n");
   else
+    // wait -n of bash 5.2 loses processes that end at the same time.
     std::printf(R"sh(code=0
-for process in {1..%d}; do wait -n || { code=$?; break; }; done
+while [ ${#running[@]} -gt 0 ] && [ $code = 0 ]; do
+  sleep 1
+  for i in ${!running[@]}; do
+    kill -0 ${running[i]} 2>/dev/null && continue
+    wait ${running[i]} || code=$?
+    unset running[i]
+  done
+done
 case $code in %d | %d | %d) exit $code ;; esac
 echo "a process ended with exit code $code, attempt $attempt" >&2
 # The others stop by themselves, unless they hang.
@@ -117,7 +126,7 @@ wait
 done
 exit $code
 )sh",
-                all, exitSuccess, exitUsage, exitInterrupted,
+                exitSuccess, exitUsage, exitInterrupted,
                 static_cast<int>((stopTime + terminateTime).count()));
   return exitSuccess;
 }
