@@ -68,10 +68,29 @@ static void printBlocks(const std::vector<BlockChoice> &blocks) {
   }
 }
 
-static void printReport(const PlanReport &report, const PlanRequest &request,
-                        const std::string &command) {
+static void printBatches(const std::vector<BatchPoint> &batches) {
+  llvm::outs() << "rows of a step    rows a second    by the best plan of few "
+                  "layers\n";
+  for (const BatchPoint &point : batches) {
+    auto rows = static_cast<long long>(point.rows);
+    if (point.seconds > 0)
+      llvm::outs() << llvm::format("%14lld %16.6g    ", rows,
+                                   point.getThroughput())
+                   << point.candidate.getName() << "\n";
+    else
+      llvm::outs() << llvm::format("%14lld     nothing fits\n", rows);
+  }
+}
+
+static void printReport(const PlanSearch &search, const std::string &command) {
+  const PlanReport &report = search.report;
+  const PlanRequest &request = search.request;
   const PlanFigures &figures = report.figures;
+  if (!search.batches.empty())
+    printBatches(search.batches);
   if (report.plan) {
+    if (!search.batches.empty())
+      llvm::outs() << "rows: " << request.program.rows << "\n";
     llvm::outs() << "plan: " << report.winner.getName() << "\n"
                  << llvm::format("step: %.6g s, of which %.6g s wait for "
                                  "communication%s\n",
@@ -155,8 +174,9 @@ static void writeFigures(json::OStream &out, const PlanFigures &figures) {
     });
 }
 
-static void writeReport(const PlanReport &report, const PlanRequest &request,
-                        const std::string &command) {
+static void writeReport(const PlanSearch &search, const std::string &command) {
+  const PlanReport &report = search.report;
+  const PlanRequest &request = search.request;
   json::OStream out(llvm::outs(), /*IndentSize=*/1);
   out.object([&] {
     out.attribute("feasible", report.plan.has_value());
@@ -165,6 +185,19 @@ static void writeReport(const PlanReport &report, const PlanRequest &request,
     out.attribute("cluster", request.cluster.name);
     out.attribute("devices", request.devices);
     out.attribute("rows", request.program.rows);
+    if (!search.batches.empty())
+      out.attributeArray("batches", [&] {
+        for (const BatchPoint &point : search.batches)
+          out.object([&] {
+            out.attribute("rows", point.rows);
+            out.attribute("fits", point.seconds > 0);
+            if (point.seconds <= 0)
+              return;
+            out.attribute("options", point.candidate.getName());
+            out.attribute("seconds", point.seconds);
+            out.attribute("rows_per_second", point.getThroughput());
+          });
+      });
     out.attribute("limit", request.memory);
     out.attribute("options", report.winner.getName());
     out.attribute("micro_batches", report.winner.microBatches);
@@ -226,7 +259,8 @@ static int runPlan(PlanCommandFlags &flags) {
   if (!flags.output.empty())
     if (std::string problem = checkOutput("-o", flags.output); !problem.empty())
       return reportError(problem);
-  std::optional<PlanSearch> search = planModel(flags.compile, flags.planner);
+  std::optional<PlanSearch> search =
+      planModel(flags.compile, flags.planner, /*choosesBatch=*/true);
   if (!search)
     return exitFailure;
   const PlanReport &report = search->report;
@@ -234,9 +268,9 @@ static int runPlan(PlanCommandFlags &flags) {
   if (report.plan)
     command = getCompileCommand(flags.compile, *search, flags.output);
   if (flags.json)
-    writeReport(report, search->request, command);
+    writeReport(*search, command);
   else
-    printReport(report, search->request, command);
+    printReport(*search, command);
   llvm::outs().flush();
   if (!report.plan)
     return report.isInterrupted ? exitInterrupted : exitFailure;
@@ -256,8 +290,9 @@ void tools::addPlanCommand(CLI::App &app, int &result) {
   auto flags = std::make_shared<PlanCommandFlags>();
   addModelFlags(*command, flags->compile.model);
   command->get_option("--batch")->description(
-      "Rows of a step, of all devices and micro-batches together (default: one "
-      "for each device; for an .mlir file, those that it has)");
+      "Rows of a step, of all devices and micro-batches together (default: the "
+      "number from which on more raise the rows of a second by less than 2 %; "
+      "for --front one for each device; for an .mlir file, those that it has)");
   addTrainingFlags(*command, flags->compile);
   flags->compile.trainingOptions.push_back(
       command->add_flag("--bf16", flags->compile.options.training.bf16,

@@ -269,6 +269,10 @@ public:
                                    progress.bound);
     llvm::errs() << "\n";
   }
+  void plansBatch(int64_t rows) override {
+    if (!quiet)
+      llvm::errs() << "heddle: planning for " << rows << " rows\n";
+  }
   void compilesWhole(const Candidate &candidate) override {
     if (!quiet)
       llvm::errs() << "heddle: compiling with all layers: "
@@ -413,10 +417,23 @@ static auto answer(CompileFlags &flags, const PlannerFlags &planner,
 }
 
 std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
-                                           const PlannerFlags &planner) {
+                                           const PlannerFlags &planner,
+                                           bool choosesBatch) {
   PlanSearch search;
+  auto find = [&](const PlanRequest &request,
+                  PlanObserver &observer) -> llvm::Expected<PlanReport> {
+    if (!choosesBatch || flags.model.batch || request.program.microBatchRows ||
+        request.blocks)
+      return findPlan(request, observer);
+    llvm::Expected<BatchChoice> choice = findBatch(request, observer);
+    if (!choice)
+      return choice.takeError();
+    search.request.program.rows = choice->rows;
+    search.batches = std::move(choice->tried);
+    return std::move(choice->report);
+  };
   std::optional<PlanReport> report =
-      answer(flags, planner, search.request, findPlan);
+      answer(flags, planner, search.request, find);
   if (!report)
     return std::nullopt;
   search.report = std::move(*report);

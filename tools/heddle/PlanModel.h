@@ -4,6 +4,7 @@
 #define HEDDLE_TOOLS_HEDDLE_PLANMODEL_H
 
 #include "Model.h"
+#include "heddle/Planner/Batch.h"
 #include "heddle/Planner/Front.h"
 
 namespace heddle::tools {
@@ -27,13 +28,19 @@ void addPlannerFlags(CLI::App &app, PlannerFlags &flags);
 struct PlanSearch {
   PlanRequest request;
   PlanReport report;
+  /// The numbers of rows that were tried, of which the request has the chosen
+  /// one. Empty if the rows were given.
+  std::vector<BatchPoint> batches;
 };
 
 /// Searches for the best plan of a model on the cluster of the flags. Shows
 /// progress on standard error. Ctrl-C ends the search with the best plan so
-/// far. Prints an error and returns nullopt if there can be no search.
+/// far. Prints an error and returns nullopt if there can be no search. With
+/// `choosesBatch`, rows that neither --batch nor the program states are chosen
+/// by throughput. Otherwise there is one for each device.
 std::optional<PlanSearch> planModel(CompileFlags &flags,
-                                    const PlannerFlags &planner);
+                                    const PlannerFlags &planner,
+                                    bool choosesBatch = false);
 
 struct FrontSearch {
   PlanRequest request;

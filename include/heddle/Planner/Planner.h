@@ -223,6 +223,8 @@ class PlanObserver {
 public:
   virtual ~PlanObserver() = default;
   virtual void progress(const PlanProgress &progress) {}
+  /// A search begins for a number of rows of a step, where that is open.
+  virtual void plansBatch(int64_t rows) {}
   /// The candidate is about to be compiled with all layers.
   virtual void compilesWhole(const Candidate &candidate) {}
   /// Returns whether to end the search with the best plan so far.

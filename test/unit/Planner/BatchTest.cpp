@@ -1,0 +1,67 @@
+//===- BatchTest.cpp - Rows of a step by throughput -----------------------===//
+
+#include "heddle/Planner/Batch.h"
+#include "PlanRequests.h"
+#include "llvm/Support/Error.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+PlanRequest makeQuickRequest(int64_t devices, int64_t rows) {
+  PlanRequest request = makeRequest(devices, rows, {2, 512, 4, 256, 256});
+  request.mostCompiled = 1;
+  request.pins.data = devices;
+  request.compilesWinner = false;
+  return request;
+}
+
+TEST(Batch, DoublesRowsWhileThroughputGrows) {
+  PlanRequest request = makeQuickRequest(2, 2);
+  PlanObserver observer;
+  BatchChoice choice = cantFail(findBatch(request, observer));
+  ASSERT_TRUE(choice.report.plan);
+  ASSERT_GE(choice.tried.size(), 3u);
+  EXPECT_EQ(choice.rows, choice.tried[choice.tried.size() - 2].rows);
+  EXPECT_EQ(choice.report.plan->prediction->rows, choice.rows);
+  for (size_t i = 0; i < choice.tried.size(); ++i) {
+    EXPECT_EQ(choice.tried[i].rows, int64_t(2) << i);
+    if (i == 0)
+      continue;
+    double gain =
+        choice.tried[i].getThroughput() / choice.tried[i - 1].getThroughput();
+    if (i + 1 < choice.tried.size())
+      EXPECT_GE(gain, 1.02);
+    else
+      EXPECT_LT(gain, 1.02);
+  }
+}
+
+TEST(Batch, EndsWhereNothingFits) {
+  PlanRequest request = makeQuickRequest(2, 2);
+  request.memory = 1000;
+  PlanObserver observer;
+  BatchChoice choice = cantFail(findBatch(request, observer));
+  EXPECT_FALSE(choice.report.plan);
+  EXPECT_EQ(choice.rows, 2);
+  EXPECT_EQ(choice.tried.size(), 4u);
+  EXPECT_FALSE(choice.report.consumers.empty());
+}
+
+TEST(Batch, KeepsTheBestRowsWhenInterrupted) {
+  struct Impatient : PlanObserver {
+    void plansBatch(int64_t rows) override { last = rows; }
+    bool isInterrupted() override { return last == 4; }
+    int64_t last = 0;
+  } observer;
+  PlanRequest request = makeQuickRequest(2, 2);
+  request.compilesWinner = true;
+  BatchChoice choice = cantFail(findBatch(request, observer));
+  EXPECT_TRUE(choice.report.isInterrupted);
+  EXPECT_TRUE(choice.report.plan);
+  EXPECT_EQ(choice.tried.size(), 2u);
+}
+
+} // namespace
