@@ -30,8 +30,12 @@ class Gpt2Test(unittest.TestCase):
             warnings.simplefilter("ignore")  # scores that a scan stores
             program = heddle.jax.compile(step, *args, donate_argnums=(0, 1))
         with program:
-            got = gpt2.measure(program, args, 9)["losses"]
-        wanted = gpt2.measure(jax.jit(step), args, 9)["losses"]
+            steps = {
+                "heddle": gpt2.training(program, args),
+                "jax": gpt2.training(jax.jit(step), args),
+            }
+            measured = gpt2.measure(steps, 9)
+        got, wanted = measured["heddle"]["losses"], measured["jax"]["losses"]
         self.assertEqual(len(got), 10)
         for ours, theirs in zip(got, wanted, strict=True):
             self.assertAlmostEqual(ours, theirs, delta=1e-5 * theirs)
