@@ -10,6 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 from torch.utils import _pytree
@@ -107,6 +112,16 @@ def _names(tree: Any, name: str) -> list[str]:
     return [name]
 
 
+def _kept_whole() -> dict[Any, Callable[..., Any]]:
+    """Returns PyTorch's decompositions of ops that torch.export keeps whole, but for
+    those to primitives of PyTorch's own."""
+    return {
+        op: function
+        for op, function in decomposition_table.items()
+        if not function.__module__.startswith("torch._refs")
+    }
+
+
 def _decompose(
     program: torch.export.ExportedProgram, is_known: Callable[[Node], bool]
 ) -> torch.export.ExportedProgram:
@@ -114,7 +129,7 @@ def _decompose(
     decompositions of them where it has one."""
     program = program.run_decompositions({})
     _stop_gradients(program)
-    table = torch.export.default_decompositions()
+    table = _kept_whole() | dict(torch.export.default_decompositions())
     for _ in range(_ROUNDS):
         unknown = {
             node.target
@@ -206,6 +221,10 @@ def _without_own_gradients() -> Iterator[None]:
             function.apply = apply  # type: ignore[method-assign]
 
 
+# PyTorch's errors of ops whose results are numbers or sizes; their text is the op.
+_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException)
+
+
 def _program(
     module: torch.nn.Module,
     args: Sequence[Any],
@@ -220,7 +239,7 @@ def _program(
         return _decompose(program, is_known)
     except Exception as problem:
         text = str(problem).strip().split("\n\n")[0]
-        if "data-dependent" in text:
+        if "data-dependent" in text or isinstance(problem, _DEPENDENT):
             text = f"a branch or a size depends on values ({text})"
         if not isinstance(problem, TorchError):
             text = f"torch.export cannot trace {type(module).__name__}: {text}"

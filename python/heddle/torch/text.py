@@ -385,6 +385,8 @@ class Builder:
         )
 
     def concat(self, parts: Sequence[Value], dim: int) -> Value:
+        # What is left of rows after all of their elements has none.
+        parts = [part for part in parts if math.prod(part.shape)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         shape = list(parts[0].shape)
