@@ -406,6 +406,7 @@ class ArrangementTest(unittest.TestCase):
 
         text = self.same(jax.value_and_grad(checkpointed), w, floats(2, 2, 6, 8))
         self.assertNotIn("3x2x6x20xf32", text)
+        self.assertIn("heddle.barrier", text)
 
     def test_remark_counts_all_iterations(self) -> None:
         """A loop whose checkpoints keep all stores the scores of each iteration."""
