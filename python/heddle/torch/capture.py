@@ -198,6 +198,9 @@ def _without_own_gradients() -> Iterator[None]:
                 for leaf in _pytree.tree_leaves((args, kwargs))
             )
         )
+        # Such as torch.cond, an op of the graph.
+        if cls.__module__.startswith("torch._higher_order_ops"):
+            is_differentiated = False
         if is_differentiated and cls is CheckpointFunction:
             # Its backward is the derivative of the function that it runs.
             run, _, *operands = args
@@ -212,13 +215,39 @@ def _without_own_gradients() -> Iterator[None]:
             )
         return apply.__get__(None, cls)(*args, **kwargs)
 
+    def refuse_hook(tensor: torch.Tensor, hook: Any) -> Any:
+        if threading.get_ident() == exporter:
+            raise TorchError(f"a hook of a gradient {_NO_HOOK}")
+        return register(tensor, hook)
+
     with _EXPORT:
-        apply = function.__dict__["apply"]
+        apply, register = function.__dict__["apply"], torch.Tensor.register_hook
         function.apply = classmethod(guarded)  # type: ignore[assignment]
+        torch.Tensor.register_hook = refuse_hook  # type: ignore[method-assign]
         try:
             yield
         finally:
             function.apply = apply  # type: ignore[method-assign]
+            torch.Tensor.register_hook = register  # type: ignore[method-assign]
+
+
+_NO_HOOK = (
+    "changes the backward pass, which torch.export drops; remove it, and clip by the "
+    "trainer's option"
+)
+
+
+def _refuse_hooks(module: torch.nn.Module) -> None:
+    """Refuses hooks that run in PyTorch's backward pass."""
+    for name, parameter in module.named_parameters():
+        if any(
+            getattr(parameter, hooks, None)
+            for hooks in ("_backward_hooks", "_post_accumulate_grad_hooks")
+        ):
+            raise TorchError(f"the hook of the parameter {name} {_NO_HOOK}")
+    for name, part in module.named_modules():
+        if part._backward_hooks or part._backward_pre_hooks:
+            raise TorchError(f"the backward hook of the module {name} {_NO_HOOK}")
 
 
 # PyTorch's errors of ops whose results are numbers or sizes; their text is the op.
@@ -231,6 +260,7 @@ def _program(
     is_known: Callable[[Node], bool],
     shapes: Any,
 ) -> torch.export.ExportedProgram:
+    _refuse_hooks(module)
     try:
         with _without_own_gradients(), dense_experts():
             program = torch.export.export(

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from heddle.torch.errors import NoFormError
+
 Shape = tuple[int, ...]
 
 
@@ -426,6 +428,8 @@ class Builder:
     # Products and reductions.
 
     def contract(self, letters: str, a: Value, b: Value) -> Value:
+        if a.type != b.type:
+            raise NoFormError(f"expected operands of one type, got {a.type}, {b.type}")
         operands, result = letters.split(" -> ")
         left, right = operands.split(", ")
         sizes = dict(zip(left, a.shape, strict=True))
