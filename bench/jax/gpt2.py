@@ -1,28 +1,35 @@
-"""A training step of GPT-2 in JAX: Heddle against XLA's CPU backend.
+"""A training step of GPT-2 in JAX: Heddle against its own import and XLA.
 
 usage: PYTHONPATH=python python3 bench/jax/gpt2.py [--layers 12] [--steps 3] ...
 
-Both run the same function on the same machine, one after the other: f32, a
-joint projection of queries, keys and values, a tied table, integer labels,
-optax's AdamW with clipping by the global norm. Prints the seconds to compile,
-the seconds of a step (the best of --steps), and the losses. Heddle takes memory
-for the program when it is loaded, XLA at the first step; neither counts as
-compiling.
+The JAX function is compiled by Heddle and by XLA's CPU backend: f32, a joint
+projection of queries, keys and values, a tied table, integer labels, optax's AdamW
+with clipping by the global norm. Heddle's own import is the config of the same model
+(`heddle compile DIR`), without dropout. All run step by step in turn in one process.
+Prints the seconds to compile, the memory that Heddle's compiler plans, the best time
+of a step, the losses of the JAX function, and ratios. Heddle takes memory for the
+program when it is loaded, XLA at the first step; neither counts as compiling.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
 import tempfile
 import time
+from collections.abc import Callable, Collection
+from typing import Any
 
+import heddle
 import heddle.jax
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from heddle.jax.program import Program
+
+KINDS = ["heddle", "import", "xla"]
 
 
 def arguments() -> argparse.Namespace:
@@ -38,7 +45,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--checkpoint", action="store_true", help="jax.checkpoint")
     parser.add_argument("--attention", choices=["heddle", "softmax"], default="heddle")
     parser.add_argument("--cores", type=int, default=0, help="of each device")
-    parser.add_argument("--only", choices=["heddle", "xla"])
+    parser.add_argument(
+        "--only", action="append", choices=KINDS, help="(default: all three)"
+    )
     parser.add_argument("--output", help="writes the module and stops")
     return parser.parse_args()
 
@@ -139,47 +148,131 @@ def make(options: argparse.Namespace):
     return step, (params, state, tokens[:, :-1].copy(), tokens[:, 1:].copy())
 
 
-def measure(step, args, steps):
+def training(step: Callable[..., Any], args: Any) -> Callable[[], float]:
+    """Returns a function that takes a step and returns its loss."""
     params, state, *batch = args
-    times, losses = [], []
-    for _ in range(steps + 1):
-        begin = time.perf_counter()
+
+    def call() -> float:
+        nonlocal params, state
         params, state, value = step(params, state, *batch)
-        losses.append(float(value))
-        times.append(time.perf_counter() - begin)
-    return {"step": min(times[1:]), "losses": losses}
+        return float(value)
+
+    return call
+
+
+def measure(
+    steps: dict[str, Callable[[], float]], count: int
+) -> dict[str, dict[str, Any]]:
+    """Takes a first step of each, which touches new memory, then `count` in turn."""
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    losses: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(count + 1):
+        for name, step in steps.items():
+            begin = time.perf_counter()
+            losses[name].append(step())
+            times[name].append(time.perf_counter() - begin)
+    return {
+        name: {"step": min(times[name][1:]), "losses": losses[name]} for name in steps
+    }
+
+
+def own_import(options: argparse.Namespace, folder: pathlib.Path) -> pathlib.Path:
+    """Compiles the config of the model."""
+    rates = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
+    config = {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        "n_layer": options.layers,
+        "n_embd": options.width,
+        "n_head": options.heads,
+        "n_positions": options.length,
+        "vocab_size": options.vocabulary,
+        **rates,
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    shape = ["--batch", str(options.batch), "--seq", str(options.length)]
+    return heddle.compile(folder, folder / "import.heddle", flags=shape)
+
+
+def planned_memory(artifact: pathlib.Path, program: str) -> int:
+    programs = json.loads((artifact / "manifest.json").read_text())["programs"]
+    return next(int(p["arena_bytes"]) for p in programs if p["name"] == program)
+
+
+def compare(
+    options: argparse.Namespace, kinds: Collection[str], folder: pathlib.Path
+) -> dict[str, Any]:
+    step, args = make(options)
+    results: dict[str, Any] = {kind: {} for kind in kinds}
+    steps: dict[str, Callable[[], float]] = {}
+    with contextlib.ExitStack() as stack:
+        if "heddle" in kinds:
+            artifact = folder / "step.heddle"
+            begin = time.perf_counter()
+            exported = heddle.jax.export(step, *args, donate_argnums=(0, 1))
+            heddle.compile(exported.text, artifact)
+            results["heddle"]["compile"] = time.perf_counter() - begin
+            results["heddle"]["arena"] = planned_memory(artifact, "main")
+            program = Program(exported, artifact, (), options.cores)
+            steps["heddle"] = training(stack.enter_context(program), args)
+        if "import" in kinds:
+            begin = time.perf_counter()
+            artifact = own_import(options, folder)
+            results["import"]["compile"] = time.perf_counter() - begin
+            results["import"]["arena"] = planned_memory(artifact, "step")
+            session = heddle.Session(artifact, cores_per_device=options.cores)
+            steps["import"] = _session_step(stack.enter_context(session), args)
+        if "xla" in kinds:
+            begin = time.perf_counter()
+            jitted = jax.jit(step, donate_argnums=(0, 1)).lower(*args)
+            executable = jitted.compile()
+            results["xla"]["compile"] = time.perf_counter() - begin
+            steps["xla"] = training(executable, jax.tree.map(jnp.asarray, args))
+        for name, measured in measure(steps, options.steps).items():
+            results[name] |= measured
+    return results
+
+
+def _session_step(session: heddle.Session, args: Any) -> Callable[[], float]:
+    """Returns a function that takes a step of Heddle's own import."""
+    *_, tokens, targets = args
+    inputs = {"tokens": tokens, "targets": targets}
+    ports = session.table("step").inputs
+    batch = [inputs[port.name].reshape(port.shape) for port in ports]
+
+    def call() -> float:
+        outputs = session.run("step", batch)
+        return float(outputs["loss"]) if "loss" in outputs else 0.0
+
+    return call
 
 
 def main() -> None:
     options = arguments()
-    step, args = make(options)
     if options.output:
+        step, args = make(options)
         heddle.jax.export(step, *args, path=options.output, donate_argnums=(0, 1))
         return
-    results = {"cores": os.cpu_count(), **vars(options)}
-    if options.only != "xla":
-        with tempfile.TemporaryDirectory() as folder:
-            artifact = pathlib.Path(folder) / "step.heddle"
-            begin = time.perf_counter()
-            exported = heddle.jax.export(step, *args, donate_argnums=(0, 1))
-            heddle.compile(exported.text, artifact)
-            compiled = time.perf_counter()
-            with Program(exported, artifact, (), options.cores) as program:
-                results["heddle"] = {
-                    "compile": compiled - begin,
-                    "load": time.perf_counter() - compiled,
-                    **measure(program, args, options.steps),
-                }
-    if options.only != "heddle":
-        begin = time.perf_counter()
-        executable = jax.jit(step, donate_argnums=(0, 1)).lower(*args).compile()
-        compiled = time.perf_counter() - begin
-        args = jax.tree.map(jnp.asarray, args)
-        results["xla"] = {
-            "compile": compiled,
-            **measure(executable, args, options.steps),
-        }
-    print(json.dumps(results, indent=1))
+    kinds = options.only or KINDS
+    with tempfile.TemporaryDirectory() as folder:
+        results = compare(options, kinds, pathlib.Path(folder))
+    ratios = {}
+    if "heddle" in kinds:
+        ours = results["heddle"]
+        if "import" in kinds:
+            other = results["import"]
+            ratios["time to import"] = ours["step"] / other["step"]
+            ratios["memory to import"] = ours["arena"] / other["arena"]
+        if "xla" in kinds:
+            other = results["xla"]
+            ratios["XLA's time"] = other["step"] / ours["step"]
+            ratios["XLA's compilation"] = other["compile"] / ours["compile"]
+    print(
+        json.dumps(
+            {"cores": os.cpu_count(), **vars(options), **results, "ratios": ratios},
+            indent=1,
+        )
+    )
 
 
 if __name__ == "__main__":

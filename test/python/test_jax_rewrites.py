@@ -210,6 +210,15 @@ class RewriteTest(unittest.TestCase):
         self.same(draw, jax.random.key(3))
         self.same(draw, jax.random.PRNGKey(4))
 
+    def test_random_halves(self) -> None:
+        """Numbers of 16 bits, which are made of random bits."""
+
+        def draw(key):
+            half = jax.random.uniform(key, (9,), jnp.float16)
+            return half, jax.random.uniform(key, (3, 5), jnp.bfloat16)
+
+        self.same(draw, jax.random.key(3))
+
     def test_unsigned(self) -> None:
         def unsigned(x, y):
             return (
@@ -311,6 +320,13 @@ class RefusalTest(unittest.TestCase):
         )
         self.refused("callback", lambda x: jax.debug.print("{}", x) or x, floats(0, 3))
 
+    def test_constants(self) -> None:
+        """They have the line of the call that traces the whole function, which is
+        none of the program's."""
+        with self.assertRaises(heddle.CompileError) as raised:
+            heddle.jax.export(lambda x: jnp.abs(x + 1j * x), floats(0, 3))
+        self.assertNotIn("constant", str(raised.exception))
+
     def test_within_branches_of_jax(self) -> None:
         """JAX's own functions within a branch have no line of the program."""
         self.refused("getrf", lambda x: jax.scipy.linalg.expm(x), floats(0, 4, 4))
@@ -390,6 +406,7 @@ class ArrangementTest(unittest.TestCase):
 
         text = self.same(jax.value_and_grad(checkpointed), w, floats(2, 2, 6, 8))
         self.assertNotIn("3x2x6x20xf32", text)
+        self.assertIn("heddle.barrier", text)
 
     def test_remark_counts_all_iterations(self) -> None:
         """A loop whose checkpoints keep all stores the scores of each iteration."""

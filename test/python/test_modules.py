@@ -192,6 +192,22 @@ class Modules(unittest.TestCase):
             with self.subTest(plan=plan):
                 self._check(Shared(), batch, nn.CrossEntropyLoss(), plan=plan)
 
+    def test_frozen_parameters_of_the_optimizer(self) -> None:
+        """PyTorch's optimizers leave them as they are."""
+        model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
+        model[0].requires_grad_(False)
+        batch = (torch.randn(4, 6), torch.randn(4, 3))
+
+        def adamw(model: nn.Module) -> torch.optim.Optimizer:
+            return torch.optim.AdamW(model.parameters(), lr=1e-2)
+
+        self._check(model, batch, nn.MSELoss(), make_optimizer=adamw)
+        model.requires_grad_(False)
+        with self.assertRaisesRegex(
+            heddle.torch.TorchError, "to have a parameter that requires a gradient"
+        ):
+            heddle.torch.Trainer(model, batch, adamw(model), nn.MSELoss())
+
     def test_attention(self) -> None:
         batch = (torch.randn(4, 5, 16), torch.randn(4, 16))
         for plan in (None, {"mesh": {"dp": 2, "tp": 2}}):

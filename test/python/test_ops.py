@@ -46,7 +46,10 @@ FUNCTIONS: list[Function] = [
     lambda x: torch.atan2(x, x.abs() + 0.1), lambda x: torch.hypot(x, x.roll(1, 1)),
     lambda x: torch.fmin(x, x.roll(1, 1)), lambda x: x.remainder(1.5),
     lambda x: x.fmod(1.5), lambda x: x.frac() + x * x.round(),
-    lambda x: torch.nan_to_num(x),
+    lambda x: torch.nan_to_num(x), torch.erfc, lambda x: torch.lgamma(x + 0.3),
+    lambda x: torch.digamma(x.abs() + 0.2),
+    lambda x: torch.digamma(x.abs() * 0.1 - 0.9),
+    lambda x: torch.copysign(x, x.roll(1, 1)),
 ]  # fmt: skip
 
 PLACES: list[Function] = [
@@ -60,6 +63,35 @@ PLACES: list[Function] = [
     lambda x: F.pad(x[None], (2, 1), mode="reflect"),
     lambda x: F.pad(x[None], (2, 1), mode="replicate"),
     lambda x: F.pad(x[None], (2, 1), mode="circular"), lambda x: F.glu(x, 1),
+    lambda x: torch.cat([x[:, :6] * 2, x[:, 6:].sin()], 1),
+    lambda x: x.cummax(1).values, lambda x: x.cummin(0).values,
+    lambda x: torch.cdist(x, x[:3] * 2), lambda x: torch.cdist(x, x, p=1.0),
+    lambda x: torch.cdist(x[None], x[1:], p=3.0), torch.pdist,
+    lambda x: torch.bucketize(x.detach(), torch.tensor([-1.0, 0.0, 0.5])) * x,
+    lambda x: torch.searchsorted(x.detach().sort(1).values, x.detach() + 0.1) * x,
+    lambda x: F.grid_sample(
+        x[None, None], inside(x).reshape(1, 3, 4, 2), align_corners=False
+    ),
+]  # fmt: skip
+KINDS = ("sum", "mean", "amax", "amin")
+EQUAL = torch.tensor([[0, 1, 1, 3, 3, 5]] * 4)
+
+
+def reduced(x: torch.Tensor) -> torch.Tensor:
+    results = [
+        x.scatter_reduce(1, EQUAL, x * 2, kind, include_self=own)
+        for kind in KINDS
+        for own in (True, False)
+    ]
+    return torch.cat(results)
+
+
+# Of rows of zeros, too, whose norms PyTorch gives no gradient.
+NORMS: list[Function] = [
+    lambda x: F.normalize(x, dim=-1), lambda x: x.norm(dim=1),
+    lambda x: x.norm(3, dim=1), lambda x: x.std(1),
+    lambda x: F.cosine_similarity(x, x.roll(1, 1), dim=1),
+    lambda x: torch.cdist(x, x), reduced,
 ]  # fmt: skip
 
 
@@ -77,6 +109,11 @@ class Ops(unittest.TestCase):
     def test_places(self) -> None:
         self._check(Each(PLACES, 4, 6), torch.randn(4, 6))
 
+    def test_norms(self) -> None:
+        x = torch.randn(4, 6)
+        x[1] = 0
+        self._check(Each(NORMS, 4, 6), x)
+
     def test_transposed_convolutions(self) -> None:
         layers = (
             nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1),
@@ -90,6 +127,7 @@ class Ops(unittest.TestCase):
         layers = Layers(
             nn.MaxPool2d(3, 2, ceil_mode=True), nn.AdaptiveAvgPool2d(3),
             nn.AvgPool2d(3, 2, 1, count_include_pad=False), nn.AdaptiveMaxPool2d(1),
+            nn.AdaptiveMaxPool2d((3, 4)),
             nn.Upsample(scale_factor=2), nn.Upsample(scale_factor=2, mode="bilinear"),
             nn.Upsample(size=(7, 5), mode="bilinear", align_corners=True),
             nn.InstanceNorm2d(4, affine=True),

@@ -101,6 +101,30 @@ class Errors(unittest.TestCase):
         for gradient in gradients:
             self.assertTrue(torch.equal(gradient, torch.ones(3)))
 
+    def test_hooks_of_gradients(self) -> None:
+        def hooked(m: Any, x: torch.Tensor) -> torch.Tensor:
+            y = m.layer(x)
+            y.register_hook(lambda gradient: gradient * 2)
+            return y
+
+        text = "test_torch_programs.py:[0-9]+: a hook of a gradient changes"
+        self._expect(text, hooked, nn.Linear(6, 3))
+        layer = nn.Linear(6, 3)
+        hook = layer.weight.register_hook(lambda gradient: gradient * 2)
+        self._expect(
+            "parameter model.layer.weight changes", lambda m, x: m.layer(x), layer
+        )
+        hook.remove()
+        layer.register_full_backward_hook(lambda *unused: None)
+        self._expect(
+            "hook of the module model.layer changes", lambda m, x: m.layer(x), layer
+        )
+
+    def test_types(self) -> None:
+        """PyTorch refuses them when the product runs, not while it is traced."""
+        text = "expected operands of one type, got f64, f32"
+        self._expect(text, lambda m, x: m.layer(x.double()).float(), nn.Linear(6, 3))
+
     def test_branch_on_values(self) -> None:
         def function(m: Any, x: torch.Tensor) -> torch.Tensor:
             return m.layer(x) if x.sum() > 0 else x[:, :3]

@@ -106,11 +106,13 @@ Value BodyEmitter::cloneOp(Operation *op, IRMapping &mapping) {
       return b.create<arith::ExtFOp>(type, operands[0]);
     return b.create<arith::TruncFOp>(type, operands[0]);
   }
-  if (isa<arith::BitcastOp>(op) &&
-      (type != from || ElementType(op->getOperand(0).getType()).compute !=
-                           op->getOperand(0).getType())) {
-    (void)fail(op, "expected no bit casts of bf16 or f16 in a kernel");
-    return Value();
+  if (isa<arith::BitcastOp>(op)) {
+    // The bits are those in memory, also of bf16 and f16.
+    ElementType source(op->getOperand(0).getType()), target(from);
+    Value bits = b.toMemory(operands[0], source);
+    if (bits.getType() != target.memory)
+      bits = b.create<arith::BitcastOp>(target.memory, bits);
+    return b.toCompute(bits, target);
   }
   if (Value value = emitMath(op, operands))
     return value;

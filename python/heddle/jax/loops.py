@@ -12,7 +12,9 @@ of products, and its body holds attention whole, forward and backward, where
     forward   h = x w; y = gelu(h)               keeps x, h
     backward  y = gelu(h); w' += x^T h', ...
 
-A body in which the program calls jax.checkpoint itself is left as it is.
+A body in which the program calls jax.checkpoint itself keeps what that says. In both
+cases a barrier (prevent_cse) stands before the values of the backward loop: when both
+loops are written out, equal computations would be joined, and their results kept.
 """
 
 import contextlib
@@ -169,11 +171,21 @@ def _with_names_inside(eqn: Any) -> Any:
     return eqn.replace(params={**eqn.params, key: named})
 
 
+def _with_barrier(eqn: Any) -> Any:
+    if eqn.primitive is not primitives.remat_p:
+        return eqn
+    return eqn.replace(params={**eqn.params, "prevent_cse": True})
+
+
 def _checkpointed(closed: Any) -> Any:
     """Returns a scan's body as one call of jax.checkpoint."""
     jaxpr = closed.jaxpr
     ops = [e.primitive for eqn in jaxpr.eqns for e in _inner(eqn)]
-    if jaxpr.effects or closed.consts or primitives.remat_p in ops:
+    if primitives.remat_p in ops:
+        return closed.replace(
+            jaxpr=jaxpr.replace(eqns=[_with_barrier(eqn) for eqn in jaxpr.eqns])
+        )
+    if jaxpr.effects or closed.consts:
         return closed
     operands = [core.Var(var.aval) for var in jaxpr.invars]
     results = [core.Var(var.aval) for var in jaxpr.outvars]
@@ -183,7 +195,7 @@ def _checkpointed(closed: Any) -> Any:
         primitives.remat_p,
         {
             "jaxpr": _with_names(jaxpr),
-            "prevent_cse": False,
+            "prevent_cse": True,
             "differentiated": False,
             "policy": _POLICY,
         },

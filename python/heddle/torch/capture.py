@@ -10,6 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 from torch.utils import _pytree
@@ -107,6 +112,16 @@ def _names(tree: Any, name: str) -> list[str]:
     return [name]
 
 
+def _kept_whole() -> dict[Any, Callable[..., Any]]:
+    """Returns PyTorch's decompositions of ops that torch.export keeps whole, but for
+    those to primitives of PyTorch's own."""
+    return {
+        op: function
+        for op, function in decomposition_table.items()
+        if not function.__module__.startswith("torch._refs")
+    }
+
+
 def _decompose(
     program: torch.export.ExportedProgram, is_known: Callable[[Node], bool]
 ) -> torch.export.ExportedProgram:
@@ -114,7 +129,7 @@ def _decompose(
     decompositions of them where it has one."""
     program = program.run_decompositions({})
     _stop_gradients(program)
-    table = torch.export.default_decompositions()
+    table = _kept_whole() | dict(torch.export.default_decompositions())
     for _ in range(_ROUNDS):
         unknown = {
             node.target
@@ -183,6 +198,9 @@ def _without_own_gradients() -> Iterator[None]:
                 for leaf in _pytree.tree_leaves((args, kwargs))
             )
         )
+        # Such as torch.cond, an op of the graph.
+        if cls.__module__.startswith("torch._higher_order_ops"):
+            is_differentiated = False
         if is_differentiated and cls is CheckpointFunction:
             # Its backward is the derivative of the function that it runs.
             run, _, *operands = args
@@ -197,13 +215,43 @@ def _without_own_gradients() -> Iterator[None]:
             )
         return apply.__get__(None, cls)(*args, **kwargs)
 
+    def refuse_hook(tensor: torch.Tensor, hook: Any) -> Any:
+        if threading.get_ident() == exporter:
+            raise TorchError(f"a hook of a gradient {_NO_HOOK}")
+        return register(tensor, hook)
+
     with _EXPORT:
-        apply = function.__dict__["apply"]
+        apply, register = function.__dict__["apply"], torch.Tensor.register_hook
         function.apply = classmethod(guarded)  # type: ignore[assignment]
+        torch.Tensor.register_hook = refuse_hook  # type: ignore[method-assign]
         try:
             yield
         finally:
             function.apply = apply  # type: ignore[method-assign]
+            torch.Tensor.register_hook = register  # type: ignore[method-assign]
+
+
+_NO_HOOK = (
+    "changes the backward pass, which torch.export drops; remove it, and clip by the "
+    "trainer's option"
+)
+
+
+def _refuse_hooks(module: torch.nn.Module) -> None:
+    """Refuses hooks that run in PyTorch's backward pass."""
+    for name, parameter in module.named_parameters():
+        if any(
+            getattr(parameter, hooks, None)
+            for hooks in ("_backward_hooks", "_post_accumulate_grad_hooks")
+        ):
+            raise TorchError(f"the hook of the parameter {name} {_NO_HOOK}")
+    for name, part in module.named_modules():
+        if part._backward_hooks or part._backward_pre_hooks:
+            raise TorchError(f"the backward hook of the module {name} {_NO_HOOK}")
+
+
+# PyTorch's errors of ops whose results are numbers or sizes; their text is the op.
+_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException)
 
 
 def _program(
@@ -212,6 +260,7 @@ def _program(
     is_known: Callable[[Node], bool],
     shapes: Any,
 ) -> torch.export.ExportedProgram:
+    _refuse_hooks(module)
     try:
         with _without_own_gradients(), dense_experts():
             program = torch.export.export(
@@ -220,7 +269,7 @@ def _program(
         return _decompose(program, is_known)
     except Exception as problem:
         text = str(problem).strip().split("\n\n")[0]
-        if "data-dependent" in text:
+        if "data-dependent" in text or isinstance(problem, _DEPENDENT):
             text = f"a branch or a size depends on values ({text})"
         if not isinstance(problem, TorchError):
             text = f"torch.export cannot trace {type(module).__name__}: {text}"

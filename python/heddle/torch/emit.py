@@ -413,7 +413,7 @@ def _module(
     lines = ['module attributes {heddle.model = "torch"} {']
     lines += [
         f"  {_variable(state, emitter.factored.get(name, tuple(state.tensor.shape)))}"
-        f"{_group(name, groups)}"
+        f"{_group(name, groups) if state.is_trained else ''}"
         for name, state in emitter.loaded.items()
     ]
     lines += [

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from heddle.torch.errors import NoFormError
+
 Shape = tuple[int, ...]
 
 
@@ -385,6 +387,8 @@ class Builder:
         )
 
     def concat(self, parts: Sequence[Value], dim: int) -> Value:
+        # What is left of rows after all of their elements has none.
+        parts = [part for part in parts if math.prod(part.shape)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         shape = list(parts[0].shape)
@@ -424,6 +428,8 @@ class Builder:
     # Products and reductions.
 
     def contract(self, letters: str, a: Value, b: Value) -> Value:
+        if a.type != b.type:
+            raise NoFormError(f"expected operands of one type, got {a.type}, {b.type}")
         operands, result = letters.split(" -> ")
         left, right = operands.split(", ")
         sizes = dict(zip(left, a.shape, strict=True))

@@ -164,6 +164,11 @@ class Trainer:
             captured.states[key] = renewed.setdefault(
                 state.name, dataclasses.replace(state, is_trained=trained)
             )
+        if not any(state.is_trained for state in renewed.values()):
+            raise TorchError(
+                "expected the optimizer to have a parameter that requires a gradient "
+                "and that the loss depends on, got none"
+            )
         rates = {
             optimizers.rate_name(i): float(group["lr"])
             for i, group in enumerate(self.optimizer.param_groups)

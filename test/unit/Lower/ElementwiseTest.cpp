@@ -171,6 +171,35 @@ TEST(Elementwise, ArithmeticInBF16AndF16) {
   }
 }
 
+/// Numbers in [1, 2) of random bits, and the bits of their halves.
+TEST(Elementwise, BitsOfBF16AndF16) {
+  for (std::string type : {"bf16", "f16"}) {
+    bool isBF16 = type == "bf16";
+    std::string bits = "tensor<77xi16>", numbers = "tensor<77x" + type + ">";
+    auto runner =
+        compile("func.func @f(%n: " + bits + ") -> (" + numbers + ", " + bits +
+                ") {\n" + "  %one = arith.constant dense<" +
+                (isBF16 ? "16256" : "15360") + "> : " + bits +
+                "\n  %o = arith.ori %n, %one : " + bits +
+                "\n  %x = arith.bitcast %o : " + bits + " to " + numbers +
+                "\n  %half = arith.constant dense<0.5> : " + numbers +
+                "\n  %y = arith.mulf %x, %half : " + numbers +
+                "\n  %m = arith.bitcast %y : " + numbers + " to " + bits +
+                "\n  return %x, %m : " + numbers + ", " + bits + "\n}\n");
+    ASSERT_TRUE(runner);
+    // The mantissa has 7 or 10 bits. Half of a number has an exponent less.
+    Halves n(77), x(77), m(77);
+    uint16_t size = isBF16 ? 0x80 : 0x400, one = isBF16 ? 16256 : 15360;
+    for (int i = 0; i < 77; ++i)
+      n[i] = 37 * i % size;
+    run(*runner, "f", pointers(n), pointers(x, m));
+    for (int i = 0; i < 77; ++i) {
+      EXPECT_EQ(x[i], one + n[i]);
+      EXPECT_EQ(m[i], one + n[i] - size);
+    }
+  }
+}
+
 TEST(Elementwise, BooleansSelectsAndCasts) {
   auto runner = compile(R"(
 func.func @f(%x: tensor<5x33xf32>, %n: tensor<5x33xi64>) -> (tensor<5x33xi1>, tensor<5x33xf32>, tensor<5x33xf64>) {

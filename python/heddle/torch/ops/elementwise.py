@@ -358,6 +358,11 @@ def masked_fill(e: Emitter, x: Value, mask: Value, value: Operand) -> Value:
     return where(e, mask, value, x)
 
 
+@op("_local_scalar_dense")
+def item(e: Emitter, x: Value) -> Value:
+    raise e.refuse("expected no number that depends on data; keep it a tensor")
+
+
 @op("copy", "copy_")
 def copy(e: Emitter, old: Value, new: Value, non_blocking: bool = False) -> Value:
     return operands(e, new)[0]

@@ -107,6 +107,85 @@ def fmin(e: Emitter, a: Value, b: Value) -> Value:
     return e.builder.select(first, a, b)
 
 
+@op("erfc")
+def erfc(e: Emitter, x: Value) -> Value:
+    return e.builder.binary(
+        "sub", _splat(e, 1.0, x), e.builder.elementwise("math.erf", x)
+    )
+
+
+# Lanczos' approximation of the gamma function, for g = 7.
+_LANCZOS = (
+    676.520368121885098567009190444019, -1259.13921672240287047156078755283,
+    771.3234287776530788486528258894, -176.61502916214059906584551354,
+    12.507343278686904814458936853, -0.13857109526572011689554707,
+    9.984369578019570859563e-6, 1.50563273514931155834e-7,
+)  # fmt: skip
+
+
+def _lanczos(e: Emitter, x: Value) -> tuple[Value, Value, Value]:
+    """Returns the sum of c / (x + i), that of c / (x + i)^2, and x + 13/2."""
+    total, slope = _splat(e, 0.99999999999980993227684700473478, x), _splat(e, 0.0, x)
+    for i, c in enumerate(_LANCZOS):
+        place = e.builder.binary("add", x, _splat(e, float(i), x))
+        term = e.builder.binary("div", _splat(e, c, x), place)
+        total = e.builder.binary("add", total, term)
+        slope = e.builder.binary("add", slope, e.builder.binary("div", term, place))
+    return total, slope, e.builder.binary("add", x, _splat(e, 6.5, x))
+
+
+@op("lgamma")
+def lgamma(e: Emitter, x: Value) -> Value:
+    """log(sqrt(2 pi)) + (x - 1/2) log(t) - t + log(sum) with t = x + 13/2. Numbers
+    below 1/2 are reflected: log(pi / |sin(pi x)|) - lgamma(1 - x)."""
+    half = _splat(e, 0.5, x)
+    is_low = e.builder.compare("lt", x, half)
+    mirrored = e.builder.binary("sub", _splat(e, 1.0, x), x)
+    z = e.builder.select(is_low, mirrored, x)
+    total, _, t = _lanczos(e, z)
+    power = e.builder.binary("sub", z, half)
+    y = e.builder.binary("mul", power, e.builder.elementwise("math.log", t))
+    y = e.builder.binary("sub", y, t)
+    y = e.builder.binary("add", y, e.builder.elementwise("math.log", total))
+    y = e.builder.binary("add", y, _splat(e, math.log(2 * math.pi) / 2, x))
+    # The other branch stays finite, and so does its gradient.
+    low = e.builder.select(is_low, x, half)
+    sine = e.builder.elementwise(
+        "math.sin", e.builder.binary("mul", low, _splat(e, math.pi, x))
+    )
+    sine = e.builder.elementwise("math.log", e.builder.elementwise("math.absf", sine))
+    turned = e.builder.binary("sub", _splat(e, math.log(math.pi), x), sine)
+    return e.builder.select(is_low, e.builder.binary("sub", turned, y), y)
+
+
+@op("digamma")
+def digamma(e: Emitter, x: Value) -> Value:
+    """log(t) + (x - 1/2) / t - 1 - sum' / sum, the derivative of lgamma. Numbers
+    below 1/2 are reflected: digamma(1 - x) - pi / tan(pi x)."""
+    half, one = _splat(e, 0.5, x), _splat(e, 1.0, x)
+    is_low = e.builder.compare("lt", x, half)
+    z = e.builder.select(is_low, e.builder.binary("sub", one, x), x)
+    total, slope, t = _lanczos(e, z)
+    ratio = e.builder.binary("div", e.builder.binary("sub", z, half), t)
+    y = e.builder.binary("add", e.builder.elementwise("math.log", t), ratio)
+    y = e.builder.binary("sub", y, one)
+    y = e.builder.binary("sub", y, e.builder.binary("div", slope, total))
+    low = e.builder.select(is_low, x, half)
+    angle = e.builder.binary("mul", low, _splat(e, math.pi, x))
+    turn = e.builder.binary("div", _splat(e, math.pi, x), tan(e, angle))
+    return e.builder.select(is_low, e.builder.binary("sub", y, turn), y)
+
+
+@op("copysign")
+def copysign(e: Emitter, a: Value, b: Value) -> Value:
+    a, b = operands(e, a, b)
+    size = e.builder.elementwise("math.absf", a)
+    is_negative = e.builder.compare("lt", b, _splat(e, 0.0, b))
+    return e.builder.select(
+        is_negative, e.builder.elementwise("arith.negf", size), size
+    )
+
+
 @op("isnan")
 def isnan(e: Emitter, x: Value) -> Value:
     return e.builder.compare("ne", x, x)

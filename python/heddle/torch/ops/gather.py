@@ -290,6 +290,47 @@ def scatter(
     return e.builder.transpose(e.builder.select(is_set, new, x), back)
 
 
+@op("scatter_reduce")
+def scatter_reduce(
+    e: Emitter, x: Value, dim: int, ids: Value, parts: Value, kind: str,
+    include_self: bool = True,
+) -> Value:  # fmt: skip
+    """The sum, mean, maximum or minimum of the parts of equal ids, and of the element
+    in their place."""
+    rank = len(x.shape)
+    order = [i for i in range(rank) if i != axis(dim, rank)] + [axis(dim, rank)]
+    x, ids, parts = (e.builder.transpose(value, order) for value in (x, ids, parts))
+    parts = e.builder.slice(parts, [0] * rank, ids.shape, [1] * rank)
+    if ids.shape[:-1] != x.shape[:-1] or not x.is_float or kind == "prod":
+        raise e.refuse("expected floats, indices for all rows, and no product")
+    hits = _hits(e, ids, x.shape[-1])
+    one, none = (e.builder.splat(n, hits.shape, x.type) for n in (1.0, 0.0))
+    count = e.builder.reduce("sum", e.builder.select(hits, one, none), [rank - 1])
+    zero = e.builder.splat(0.0, x.shape, x.type)
+    is_set = e.builder.compare("gt", count, zero)
+    if kind in ("sum", "mean"):
+        total = _sum_into(e, hits, parts)
+        if include_self:
+            total = e.builder.binary("add", total, x)
+            count = e.builder.binary("add", count, e.builder.splat(1, x.shape, x.type))
+        if kind == "mean":
+            total = e.builder.binary("div", total, count)
+    else:
+        negative = kind == "amin"
+        if negative:
+            x, parts = (e.builder.elementwise("arith.negf", v) for v in (x, parts))
+        lowest = e.builder.splat(-3.0e38, hits.shape, x.type)
+        wide = e.builder.broadcast_along(parts, hits.shape, range(rank))
+        picked = e.builder.select(hits, wide, lowest)
+        total = e.builder.reduce("max", picked, [rank - 1])
+        if include_self:
+            total = e.builder.elementwise("arith.maximumf", total, x)
+        if negative:
+            x, total = (e.builder.elementwise("arith.negf", v) for v in (x, total))
+    back = [order.index(i) for i in range(rank)]
+    return e.builder.transpose(e.builder.select(is_set, total, x), back)
+
+
 @op("index_put", "_unsafe_index_put")
 def index_put(
     e: Emitter,

@@ -13,6 +13,7 @@ from heddle.torch.ops.convolution import per_dimension, window
 from heddle.torch.ops.norm import scaled
 from heddle.torch.ops.reduction import average
 from heddle.torch.ops.resample import along
+from heddle.torch.ops.shape import take
 from heddle.torch.text import Value
 
 
@@ -114,12 +115,19 @@ def adaptive_avg_pool(e: Emitter, x: Value, size: Sequence[int]) -> Value:
 
 @op("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
 def adaptive_max_pool(e: Emitter, x: Value, size: Sequence[int]) -> list[Value | None]:
-    count = _dimensions(e)
-    old, new = x.shape[-count:], e.shape[-count:]
-    if any(a % b for a, b in zip(old, new, strict=True)):
-        raise e.refuse(f"expected {old} to be a multiple of {new}")
-    pairs = [n for a, b in zip(old, new, strict=True) for n in (b, a // b)]
-    blocks = e.builder.reshape(x, (*x.shape[:-count], *pairs))
-    dims = [len(x.shape) - count + 2 * i + 1 for i in range(count)]
-    y = e.builder.reduce("max", blocks, dims)
-    return [e.builder.reshape(y, e.shape), None]
+    """The windows of a dimension overlap where its size is no multiple of their
+    number."""
+    for dim in range(len(x.shape) - _dimensions(e), len(x.shape)):
+        old, new = x.shape[dim], e.shape[dim]
+        if old % new == 0:
+            blocks = (*x.shape[:dim], new, old // new, *x.shape[dim + 1 :])
+            x = e.builder.reduce("max", e.builder.reshape(x, blocks), [dim + 1])
+            continue
+        parts = []
+        for i in range(new):
+            begin, end = i * old // new, -(-(i + 1) * old // new)
+            part = take(e, x, dim, begin, end - begin)
+            shape = (*x.shape[:dim], 1, *x.shape[dim + 1 :])
+            parts.append(e.builder.reshape(e.builder.reduce("max", part, [dim]), shape))
+        x = e.builder.concat(parts, dim)
+    return [x, None]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heddle.torch.emit import Emitter, op
-from heddle.torch.ops.elementwise import Operand, as_value, operands
+from heddle.torch.emit import Emitter, op, op_name
+from heddle.torch.ops.elementwise import Operand, as_value, operands, promote
 from heddle.torch.ops.shape import axes, axis, take
 from heddle.torch.text import Shape, Value
 
@@ -132,7 +132,7 @@ def var(
     )  # type: ignore[arg-type]
     y, _ = variance(e, x, over, _correction(unbiased, named))
     if e.node.target._opname == "std":
-        y = e.builder.elementwise("math.sqrt", y)
+        y = root(e, y)
     return keep(e, y)
 
 
@@ -155,7 +155,21 @@ def norm(
     if order != 2:
         return keep(e, _general_norm(e, x, order, over))
     total = sum_over(e, e.builder.binary("mul", x, x), over)
-    return keep(e, e.builder.elementwise("math.sqrt", total))
+    return keep(e, root(e, total))
+
+
+def root(e: Emitter, x: Value, power: float = 0.5) -> Value:
+    """Returns a power of numbers that are at least zero, whose gradient at zero is
+    zero, as PyTorch's of norms."""
+    zero, one = (e.builder.splat(n, x.shape, x.type) for n in (0.0, 1.0))
+    is_above = e.builder.compare("gt", x, zero)
+    x = e.builder.select(is_above, x, one)
+    if power == 0.5:
+        y = e.builder.elementwise("math.sqrt", x)
+    else:
+        exponent = e.builder.splat(power, x.shape, x.type)
+        y = e.builder.elementwise("math.powf", x, exponent)
+    return e.builder.select(is_above, y, zero)
 
 
 def _general_norm(e: Emitter, x: Value, order: Operand, dims: Sequence[int]) -> Value:
@@ -166,10 +180,47 @@ def _general_norm(e: Emitter, x: Value, order: Operand, dims: Sequence[int]) -> 
         return e.builder.reduce("max", size, dims)
     if order == 1:
         return sum_over(e, size, dims)
-    power = e.builder.splat(float(order), x.shape, x.type)
-    total = sum_over(e, e.builder.elementwise("math.powf", size, power), dims)
-    root = e.builder.splat(1 / float(order), total.shape, x.type)
-    return e.builder.elementwise("math.powf", total, root)
+    total = sum_over(e, root(e, size, float(order)), dims)
+    return root(e, total, 1 / float(order))
+
+
+def _distances(e: Emitter, a: Value, b: Value, order: float) -> Value:
+    """Returns the norms of the differences of all rows of a and of b."""
+    rank = len(a.shape) - 2
+    shape = (*a.shape[:-1], *b.shape[-2:])
+    lead = list(range(rank))
+    wide_a = e.builder.broadcast_along(a, shape, [*lead, rank, rank + 2])
+    wide_b = e.builder.broadcast_along(b, shape, [*lead, rank + 1, rank + 2])
+    apart = e.builder.binary("sub", wide_a, wide_b)
+    if order == 2:
+        squares = e.builder.binary("mul", apart, apart)
+        return root(e, sum_over(e, squares, [rank + 2]))
+    return _general_norm(e, apart, order, [rank + 2])
+
+
+@op("_cdist_forward")
+def cdist(
+    e: Emitter, a: Value, b: Value, order: float = 2, mode: int | None = None
+) -> Value:
+    lead = e.shape[:-2]
+    a, b = (e.builder.broadcast(x, (*lead, *x.shape[-2:])) for x in (a, b))
+    return _distances(e, a, b, order)
+
+
+@op("_pdist_forward")
+def pdist(e: Emitter, x: Value, order: float = 2) -> Value:
+    """The distances of all pairs, of which the first row comes first. Those of a row
+    are a slice of the square of distances."""
+    count = x.shape[0]
+    square = _distances(e, x, x, order)
+    parts = [
+        e.builder.reshape(
+            e.builder.slice(square, [i, i + 1], (1, count - 1 - i), [1, 1]),
+            (count - 1 - i,),
+        )
+        for i in range(count - 1)
+    ]
+    return e.builder.concat(parts, 0)
 
 
 @op("prod")
@@ -190,23 +241,56 @@ def prod(
     return e.builder.reshape(x, e.shape)
 
 
-@op("cumprod")
-def cumprod(e: Emitter, x: Value, dim: int, **named: object) -> Value:
-    """Multiplies by the row so many places before, for 1, 2, 4, ... places."""
+@op("cumprod", "cummax", "cummin")
+def cumprod(e: Emitter, x: Value, dim: int, **named: object) -> object:
+    """Multiplies by the row so many places before, for 1, 2, 4, ... places; or takes
+    the larger or smaller one."""
+    kind = {
+        "cumprod": "arith.mulf" if x.is_float else "arith.muli",
+        "cummax": "arith.maximumf" if x.is_float else "arith.maxsi",
+        "cummin": "arith.minimumf" if x.is_float else "arith.minsi",
+    }[op_name(e.node)]
     dim, places = axis(dim, len(x.shape)), 1
     while places < x.shape[dim]:
         kept = take(e, x, dim, 0, places)
         later = take(e, x, dim, places, x.shape[dim] - places)
         before = take(e, x, dim, 0, x.shape[dim] - places)
-        x = e.builder.concat([kept, e.builder.binary("mul", later, before)], dim)
+        x = e.builder.concat([kept, e.builder.elementwise(kind, later, before)], dim)
         places *= 2
-    return x
+    return x if op_name(e.node) == "cumprod" else [x, None]
 
 
-@op("any", "all")
+@op("bucketize", "searchsorted")
+def bucketize(
+    e: Emitter, first: Value, second: Value, out_int32: bool = False,
+    right: bool = False, side: str | None = None, sorter: object = None,
+) -> Value:  # fmt: skip
+    """The number of sorted boundaries below each number."""
+    if sorter is not None:
+        raise e.refuse("expected searchsorted without a sorter")
+    is_search = op_name(e.node) == "searchsorted"
+    bounds, x = (first, second) if is_search else (second, first)
+    element = promote(bounds, x)
+    bounds, x = (e.builder.convert(value, element) for value in (bounds, x))
+    shape = (*x.shape, bounds.shape[-1])
+    last = len(x.shape)
+    lead = range(last - 1) if len(bounds.shape) > 1 else range(0)
+    wide = e.builder.broadcast_along(bounds, shape, [*lead, last])
+    number = e.builder.broadcast_along(x, shape, range(last))
+    kind = "le" if right or side == "right" else "lt"
+    below = e.builder.convert(e.builder.compare(kind, wide, number), "f32")
+    return e.builder.convert(e.builder.reduce("sum", below, [last]), "i32")
+
+
+@op("_assert_async", "_functional_assert_async")
+def assertion(e: Emitter, *unused: object) -> None:
+    """Checks of values, as torch.distributions makes them, are left out."""
+
+
+@op("any", "all", "_is_all_true")
 def any_(e: Emitter, x: Value, dims: object = None, keepdim: bool = False) -> Value:
     truth = e.builder.convert(e.builder.convert(x, "i1"), "f32")
-    every = e.node.target._opname == "all"
+    every = e.node.target._opname != "any"
     one = e.builder.splat(1.0, x.shape, "f32")
     if every:
         truth = e.builder.binary("sub", one, truth)
