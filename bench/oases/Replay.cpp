@@ -1,11 +1,17 @@
 //===- Replay.cpp - Schedules of Oases' published profile -----------------===//
 //
 // heddle-oases-replay profile_3090.json published_throughput.json [tries]
+//                     [--search SECONDS [HIDDEN]]
 //
 // Prints two tables as Markdown. The first has the time per layer of each
 // schedule for each profiled cell whose half batch is profiled too. The second
 // has the throughput of each schedule over that of Megatron's, beside the
 // published figures.
+//
+// With --search, prints another table instead: the cells (of one hidden size)
+// in which the scheduler's order exceeds its lower bound by over 1 %, beside
+// the best order that a search of another kind finds in so many seconds of CPU
+// for each number of parts (OrderSearch.h).
 //
 // Assumptions:
 // - A step is 24 layers, without embedding, head, optimizer and gradients over
@@ -23,6 +29,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LayerGraph.h"
+#include "OrderSearch.h"
 #include "heddle/Solver/ProblemIO.h"
 #include "llvm/Support/JSON.h"
 
@@ -36,6 +43,7 @@ using Row = solver::OasesProfileRow;
 namespace {
 
 constexpr int kLayers = 24;
+constexpr double kNear = 1.01; ///< as good as the best
 
 /// A schedule of one step, in seconds per layer.
 struct Result {
@@ -110,6 +118,31 @@ Result runBest(const Profile &profile, const Row &cell, Recompute recompute,
   return best;
 }
 
+/// Returns the seconds per layer of the best order that a long search finds, of
+/// any number of parts that could be 1 % shorter than `best`. Without such
+/// parts, returns the seconds of `best`.
+double searchCell(const Profile &profile, const Row &cell, Recompute recompute,
+                  const Result &best, double time) {
+  double least = best.seconds;
+  for (int parts : {1, 2, 4}) {
+    const Row *part = profile.getPart(cell, parts);
+    if (!part)
+      continue;
+    UnitGraph graph = makeGraph(*part, {kLayers, parts, recompute});
+    if (getBound(graph) * kNear > best.seconds)
+      continue;
+    ScheduleOptions options;
+    options.tolerance = 0;
+    std::vector<double> turns = getTurns(graph);
+    least = std::min(least, searchOrders(graph,
+                                         {findSchedule(graph, options),
+                                          scheduleByRank(graph, turns)},
+                                         time) /
+                                kLayers);
+  }
+  return least;
+}
+
 /// All schedules of one cell.
 struct Cell {
   Result none, fineGrained, defaultOrder, crossPass;
@@ -156,6 +189,39 @@ void printCells(const Profile &profile, int64_t tries) {
                       ms(cell.oasesKept) / ms(cell.bestKept)});
   }
   std::printf("\nLeast oases/auto, recomputing or not: %.4f\n\n", least);
+}
+
+void printSearch(const Profile &profile, int64_t tries, double time,
+                 int64_t hidden) {
+  std::printf("Milliseconds per layer where auto exceeds its bound by over "
+              "%.0f %%, beside a search of %g s.\n\n"
+              "| hidden, degree, batch | recomputes | auto (parts) | bound | "
+              "search | auto/search |\n|---|---|---|---|---|---|\n",
+              (kNear - 1) * 100, time);
+  double most = 0;
+  int exceeding = 0, cells = 0;
+  for (const Row *row : profile.getCells())
+    for (Recompute recompute : {Recompute::None, Recompute::Communication}) {
+      if (hidden != 0 && row->hidden != hidden)
+        continue;
+      ++cells;
+      Result best = runBest(profile, *row, recompute, tries);
+      if (best.seconds <= best.bound * kNear)
+        continue;
+      ++exceeding;
+      double found = searchCell(profile, *row, recompute, best, time);
+      std::printf(
+          "| %lld, %lld, %lld | %s | %.3f (%d) | %.3f | %.3f | %.4f |\n",
+          static_cast<long long>(row->hidden),
+          static_cast<long long>(row->degree),
+          static_cast<long long>(row->batch),
+          recompute == Recompute::None ? "no" : "yes", best.seconds * 1e3,
+          best.parts, best.bound * 1e3, found * 1e3, best.seconds / found);
+      std::fflush(stdout);
+      most = std::max(most, best.seconds / found);
+    }
+  std::printf("\n%d of %d exceed their bound so; greatest auto/search: %.4f\n",
+              exceeding, cells, most);
 }
 
 /// Returns the most samples per second of 32 devices that a schedule reaches in
@@ -237,9 +303,27 @@ int fail(llvm::Error error) {
 } // namespace
 
 int main(int argc, char **argv) {
-  int64_t tries = argc == 4 ? std::atoll(argv[3]) : 500;
-  if (argc < 3 || argc > 4 || tries < 1) {
-    std::fprintf(stderr, "usage: %s profile.json published.json [tries]\n",
+  llvm::SmallVector<llvm::StringRef> arguments(argv + 1, argv + argc), search;
+  bool searches = false;
+  if (auto *flag = llvm::find(arguments, "--search"); flag != arguments.end()) {
+    search.append(flag + 1, arguments.end());
+    arguments.erase(flag, arguments.end());
+    searches = true;
+  }
+  double searchTime = 0;
+  int64_t tries = 500, hidden = 0;
+  bool isRight = arguments.size() >= 2 && arguments.size() <= 3 &&
+                 search.size() <= 2 && (searches == !search.empty());
+  if (arguments.size() == 3)
+    isRight &= !arguments[2].getAsInteger(10, tries) && tries >= 1;
+  if (!search.empty())
+    isRight &= !search[0].getAsDouble(searchTime) && searchTime > 0;
+  if (search.size() == 2)
+    isRight &= !search[1].getAsInteger(10, hidden);
+  if (!isRight) {
+    std::fprintf(stderr,
+                 "usage: %s profile.json published.json [tries] "
+                 "[--search SECONDS [HIDDEN]]\n",
                  argv[0]);
     return 2;
   }
@@ -258,6 +342,10 @@ int main(int argc, char **argv) {
     return fail(
         llvm::createStringError("expected a JSON object in %s", argv[2]));
   Profile profile(std::move(*rows));
+  if (searches) {
+    printSearch(profile, tries, searchTime, hidden);
+    return 0;
+  }
   printCells(profile, tries);
   printModels(profile, *object, tries);
   return 0;

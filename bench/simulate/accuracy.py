@@ -2,9 +2,11 @@
 
 accuracy.py [--runs N] [--steps N] [--folder F] [PROGRAM...]: profiles the first
 half of the programs below, then predicts all of them, and then runs each one
-several times on emulated links. Prints the simulated and the measured time (the
-median over runs of the median over steps), the error, and the median and worst
-error of both halves. Targets: 5 % at the median, 10 % at the worst.
+several times on emulated links; the programs take turns. Prints the simulated and
+the measured time (the median over runs of the median over steps), the error, and
+the median and worst error of both halves. Targets: 5 % at the median, 10 % at the
+worst. With --keep-profile, the folder's profile is used as it is, so that a long
+session can be cut: first some programs, then others.
 
 The machine should be idle: a profile that was taken beside other work predicts
 other work.
@@ -84,27 +86,34 @@ class Bench:
         cluster = write_cluster(self.options.folder, bandwidth)
         return [*MODELS[model].split(), *plan.split(), "--cluster", cluster], cluster
 
+    def path(self, program, suffix):
+        return os.path.join(self.options.folder,
+                            program[0].replace(" ", "-") + suffix)
+
     def measure_profile(self, program):
         heddle("profile", *self.flags(program)[0], "--cores", "1",
                "--runs", str(self.options.profile_runs), "-o", self.profile)
 
-    def predict(self, program):
-        text = heddle("simulate", *self.flags(program)[0], "--profile",
-                      self.profile, "--json")
-        return json.loads(text)["seconds"]
+    def compile(self, program):
+        text = self.path(program, ".mlir")
+        heddle("compile", *self.flags(program)[0], "--profile", self.profile,
+               "--stop-after", "executable", "-o", text)
+        heddle("compile", text, "-o", self.path(program, ".heddle"))
 
-    def run(self, program, number):
-        flags, cluster = self.flags(program)
-        trace = os.path.join(self.options.folder,
-                             f"{program[0].replace(' ', '-')}-{number}.json")
-        heddle("train", *flags, "--profile", self.profile, "--emulate", cluster, "--cores", "1", "--data",
-               self.text, "--steps", str(self.options.steps), "--trace", trace,
+    def simulate(self, program, *more):
+        return json.loads(heddle(
+            "simulate", self.path(program, ".mlir"), "--cluster",
+            self.flags(program)[1], "--profile", self.profile, "--json", *more))
+
+    def run(self, program):
+        trace = self.path(program, "-trace.json")
+        heddle("train", self.path(program, ".heddle"), "--emulate",
+               self.flags(program)[1], "--cores", "1", "--data", self.text,
+               "--steps", str(self.options.steps), "--trace", trace,
                "--trace-steps", str(max(1, self.options.steps - 2)),
                "--eval-windows", "1", "--no-checkpoints",
                "-o", os.path.join(self.options.folder, "run"))
-        text = heddle("simulate", *flags, "--profile", self.profile, "--compare",
-                      trace, "--json")
-        return json.loads(text)
+        return self.simulate(program, "--compare", trace)
 
 
 def main():
@@ -113,6 +122,7 @@ def main():
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--profile-runs", type=int, default=10)
     parser.add_argument("--folder", default="accuracy")
+    parser.add_argument("--keep-profile", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("programs", nargs="*")
     options = parser.parse_args()
@@ -120,24 +130,32 @@ def main():
     bench = Bench(options)
     chosen = [p for p in PROFILED + OTHERS
               if not options.programs or p[0] in options.programs]
-    for program in chosen:
-        if program in PROFILED:
+    if not options.keep_profile:
+        for program in PROFILED:
             bench.measure_profile(program)
+    for program in chosen:
+        bench.compile(program)
+    runs = {program[0]: [] for program in chosen}
+    for _ in range(options.runs):
+        for program in chosen:
+            runs[program[0]].append(bench.run(program))
     results = []
     print(f"{'program':16} {'predicted':>12} {'measured':>12} {'error':>8}")
     for program in chosen:
-        predicted = bench.predict(program)
-        runs = [bench.run(program, number) for number in range(options.runs)]
-        measured = statistics.median(r["step"]["measured"] for r in runs)
-        error = predicted / measured - 1
-        parts = {key: statistics.median(r[key]["error"] for r in runs)
+        predicted = bench.simulate(program)["seconds"]
+        comparisons = runs[program[0]]
+        measured = [run["step"]["measured"] for run in comparisons]
+        error = predicted / statistics.median(measured) - 1
+        parts = {key: statistics.median(run[key]["error"] for run in comparisons)
                  for key in ("computing", "communicating")}
         results.append({"name": program[0], "profiled": program in PROFILED,
                         "predicted": predicted, "measured": measured,
                         "error": error, **parts})
-        print(f"{program[0]:16} {predicted * 1e3:9.2f} ms {measured * 1e3:9.2f} "
-              f"ms {100 * error:+7.1f} %   computing {100 * parts['computing']:+.1f} %, "
-              f"communicating {100 * parts['communicating']:+.1f} %", flush=True)
+        print(f"{program[0]:16} {predicted * 1e3:9.2f} ms "
+              f"{statistics.median(measured) * 1e3:9.2f} ms "
+              f"{100 * error:+7.1f} %   computing {100 * parts['computing']:+.1f} "
+              f"%, communicating {100 * parts['communicating']:+.1f} %",
+              flush=True)
     for profiled in True, False:
         errors = [abs(r["error"]) for r in results if r["profiled"] == profiled]
         if errors:

@@ -55,6 +55,15 @@ static bool isPositive(Attribute attribute) {
          number.getInt() >= 1;
 }
 
+/// Returns whether the attribute is a number of parts or the size of each.
+static bool isParts(Attribute attribute) {
+  auto sizes = dyn_cast<DenseI64ArrayAttr>(attribute);
+  return isPositive(attribute) ||
+         (sizes && !sizes.empty() &&
+          llvm::all_of(sizes.asArrayRef(),
+                       [](int64_t size) { return size >= 1; }));
+}
+
 static bool isFactors(Attribute attribute) {
   auto factors = dyn_cast<FactorShardingAttr>(attribute);
   llvm::SmallDenseSet<StringAttr> names;
@@ -113,7 +122,8 @@ static constexpr DiscardableAttr kKnown[] = {
      "#heddle.hierarchy<auto>, <always> or <never>"},
     {kReduceGradientsAttrName, OnModule, isOne<GradientReductionAttr>,
      "#heddle.gradient_reduction<step> or <micro_batch>"},
-    {kSubBatchesAttrName, OnModule, isPositive, "a positive i64"},
+    {kSubBatchesAttrName, OnModule, isParts,
+     "a positive i64, or an array<i64> of positive sizes"},
     {kTargetGpuAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kPhaseAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kPlanAttrName, OnModule, isOne<StringAttr>, "a string"},

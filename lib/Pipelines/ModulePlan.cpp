@@ -84,9 +84,9 @@ LogicalResult heddle::choosePlan(ModuleOp module,
     plan->scatterSums = options.scatterSums.value_or(plan->scatterSums);
     int64_t parts = getNamedSchedule(plan->overlap).subBatches;
     if (options.subBatches != 0)
-      plan->subBatches = options.subBatches;
+      plan->setSubBatches(options.subBatches);
     else if (!plan->subBatches && parts > 1)
-      plan->subBatches = parts;
+      plan->setSubBatches(parts);
     // A prediction is of the plan as it was written.
     if (options.overlap || options.recompute || options.subBatches != 0 ||
         options.exchangeChunks > 1 || options.exchangeRing ||

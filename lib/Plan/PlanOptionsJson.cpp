@@ -37,13 +37,21 @@ Error PlanReader::readOptions(const json &root, Plan &plan) {
     return Error::success();
   });
   read("sub_batches", [&](const json &value) -> Error {
-    if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 ||
-        value.get<uint64_t>() > uint64_t(kMaxSubBatches))
+    auto isSize = [](const json &size) {
+      return size.is_number_unsigned() && size.get<uint64_t>() >= 1 &&
+             size.get<uint64_t>() <= uint64_t(kMaxSubBatchSize);
+    };
+    bool isList = value.is_array() && !value.empty() &&
+                  value.size() <= size_t(kMaxSubBatches) &&
+                  llvm::all_of(value, isSize);
+    if (!isList && !(isSize(value) && value.get<int64_t>() <= kMaxSubBatches))
       return error(locate("sub_batches", 0), "$.sub_batches",
                    "expected a number from 1 to " +
-                       std::to_string(kMaxSubBatches) + ", got " +
-                       showJson(value));
-    plan.subBatches = value.get<int64_t>();
+                       std::to_string(kMaxSubBatches) +
+                       ", or a list of so many sizes, got " + showJson(value));
+    if (isList)
+      plan.subBatchSizes = value.get<std::vector<int64_t>>();
+    plan.subBatches = isList ? int64_t(value.size()) : value.get<int64_t>();
     return Error::success();
   });
   read("recompute", [&](const json &value) -> Error {
@@ -114,7 +122,9 @@ std::string heddle::writeOptions(const Plan &plan) {
   if (plan.hierarchy != Hierarchy::Auto)
     text += ",\n  \"hierarchy\": " +
             json(stringifyHierarchy(plan.hierarchy).str()).dump();
-  if (plan.subBatches)
+  if (!plan.subBatchSizes.empty())
+    text += ",\n  \"sub_batches\": " + json(plan.subBatchSizes).dump();
+  else if (plan.subBatches)
     text += ",\n  \"sub_batches\": " + std::to_string(*plan.subBatches);
   if (plan.recompute)
     text += ",\n  \"recompute\": " +

@@ -4,6 +4,8 @@
 #include "heddle/Support/Bytes.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace heddle;
 
@@ -25,14 +27,18 @@ static std::optional<int64_t> getSize(FunctionOpInterface function,
 
 void PlanResolver::checkSubBatches() {
   int64_t parts = plan.subBatches.value_or(1);
-  for (auto function : module.getOps<FunctionOpInterface>())
-    if (std::optional<int64_t> rows = getSize(function, 0);
-        rows && parts > *rows)
-      report(PlanRule::SubBatches, plan.getPosition("sub_batches"),
-             "$.sub_batches",
-             "expected at most " + Twine(*rows) +
-                 ", the rows of a micro-batch (--batch) in @" +
-                 function.getName() + ", got " + Twine(parts));
+  const std::vector<int64_t> &sizes = plan.subBatchSizes;
+  int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t(0));
+  for (auto function : module.getOps<FunctionOpInterface>()) {
+    std::optional<int64_t> rows = getSize(function, 0);
+    if (!rows || (sizes.empty() ? parts <= *rows : sum == *rows))
+      continue;
+    report(
+        PlanRule::SubBatches, plan.getPosition("sub_batches"), "$.sub_batches",
+        (sizes.empty() ? "expected at most " : "expected sizes whose sum is ") +
+            Twine(*rows) + ", the rows of a micro-batch (--batch) in @" +
+            function.getName() + ", got " + Twine(sizes.empty() ? parts : sum));
+  }
 }
 
 /// Returns whether the module computes in bf16 with parameters of another type,

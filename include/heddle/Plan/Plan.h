@@ -73,6 +73,8 @@ constexpr int64_t kMaxPlanDevices = 1 << 16;
 constexpr int64_t kMaxPlanPriority = 1 << 16;
 /// The largest number of sub-batches. Programs grow with their number.
 constexpr int64_t kMaxSubBatches = 1 << 10;
+/// The most samples of a sub-batch, so that their sum is a number.
+constexpr int64_t kMaxSubBatchSize = 1 << 30;
 /// The largest limit of live tensors. No device has so much memory.
 constexpr int64_t kMaxRecomputeBytes = int64_t(1) << 56;
 constexpr int64_t kMaxExchangeChunks = 64;
@@ -135,6 +137,8 @@ struct Plan {
   /// The number of parts in which the batch of each program runs; 1: whole.
   /// nullopt: as the schedule says, or whole.
   std::optional<int64_t> subBatches;
+  /// The samples of each part. Empty: they differ by at most one.
+  std::vector<int64_t> subBatchSizes;
   /// nullopt: as the schedule says, or nothing.
   std::optional<RecomputeMode> recompute;
   /// For RecomputeMode::Optimal: the most bytes of live tensors before ops are
@@ -167,6 +171,13 @@ struct Plan {
   /// lacks it.
   PlanPosition getPosition(llvm::StringRef key) const;
   int64_t getNumDevices() const;
+  /// Changes the number of parts. Stated sizes of another number of parts are
+  /// dropped.
+  void setSubBatches(int64_t parts) {
+    subBatches = parts;
+    if (int64_t(subBatchSizes.size()) != parts)
+      subBatchSizes.clear();
+  }
   /// Returns the size of an axis, or 0 if the mesh lacks it.
   int64_t getAxisSize(llvm::StringRef name) const;
   /// Adds an axis, or a product of several axes, and returns the names of the

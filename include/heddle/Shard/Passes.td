@@ -56,7 +56,8 @@ def SplitBatchPass : Pass<"heddle-split-batch", "::mlir::ModuleOp"> {
     depend on each other. Then the collectives of one part can run beside the
     computations of another one. `heddle.sub_batches = n` on the module, which a
     plan sets, or the option says in how many parts. Their sizes differ by at
-    most one sample.
+    most one sample. `heddle.sub_batches = array<i64: 3, 1>` states the samples
+    of each part.
 
     A sub-batch is a device in time. The batch is the first dimension of
     arguments with the role features or labels. heddle-propagate-shardings'
@@ -80,8 +81,8 @@ def SplitBatchPass : Pass<"heddle-split-batch", "::mlir::ModuleOp"> {
     Input: a global program, after heddle-apply-plan and before
     heddle-split-operators. Output: the same, without `heddle.sub_batches`.
 
-    Errors: no argument has a batch; it has fewer samples than parts; no op can
-    run in parts.
+    Errors: no argument has a batch; it has fewer samples than parts, or others
+    than the stated sizes add up to; no op can run in parts.
   }];
   let options = [
     Option<"subBatches", "sub-batches", "int64_t", /*default=*/"0",

@@ -366,6 +366,8 @@ void heddle::completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
     plan.hierarchy = stated.hierarchy;
   if (isStated(stated, "reduce_gradients"))
     plan.reduceGradients = stated.reduceGradients;
+  if (plan.subBatches == stated.subBatches)
+    plan.subBatchSizes = stated.subBatchSizes;
   if (isStated(stated, "recompute_bytes"))
     plan.recomputeBytes = stated.recomputeBytes;
   if (isStated(stated, "exchange_chunks"))

@@ -113,9 +113,13 @@ LogicalResult heddle::applyPlan(ModuleOp module, const Plan &plan,
   if (plan.hierarchy != Hierarchy::Auto)
     module->setAttr(kHierarchyAttrName,
                     HierarchyAttr::get(context, plan.hierarchy));
+  Builder builder(context);
   if (int64_t parts = plan.subBatches.value_or(1); parts > 1)
-    module->setAttr(kSubBatchesAttrName,
-                    Builder(context).getI64IntegerAttr(parts));
+    module->setAttr(
+        kSubBatchesAttrName,
+        plan.subBatchSizes.empty()
+            ? Attribute(builder.getI64IntegerAttr(parts))
+            : Attribute(builder.getDenseI64ArrayAttr(plan.subBatchSizes)));
   return success();
 }
 

@@ -45,7 +45,26 @@ static bool hasBatch(func::FuncOp function, BlockArgument argument) {
           role.getRole() == PortRole::Labels);
 }
 
-LogicalResult BatchFactors::findBatch(ModuleOp module, int64_t parts) {
+/// Verifies that the batch has the samples that its parts need. `argument` is
+/// an argument that holds it.
+LogicalResult BatchFactors::verifyParts(func::FuncOp function,
+                                        unsigned argument) const {
+  ArrayRef<int64_t> sizes = batch.parts.sizes;
+  int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t(0));
+  if (sizes.empty() && batch.size < batch.getNumParts())
+    return function.emitOpError()
+           << "expected at most " << batch.size << " sub-batches, as argument "
+           << argument << " has " << batch.size << " samples, got "
+           << batch.getNumParts();
+  if (!sizes.empty() && batch.size != sum)
+    return function.emitOpError() << "expected sub-batches of " << batch.size
+                                  << " samples in all, as argument " << argument
+                                  << " has, got " << sum;
+  return success();
+}
+
+LogicalResult BatchFactors::findBatch(ModuleOp module,
+                                      const BatchParts &parts) {
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function.isExternal() || !llvm::hasSingleElement(function.getBody()))
       continue;
@@ -56,13 +75,10 @@ LogicalResult BatchFactors::findBatch(ModuleOp module, int64_t parts) {
       int64_t size = cast<RankedTensorType>(argument.getType()).getDimSize(0);
       if (batch.size == 0)
         batch = {size, parts};
-      if (size < parts && size == batch.size)
-        return function.emitOpError()
-               << "expected at most " << size << " sub-batches, as argument "
-               << argument.getArgNumber() << " has " << size << " samples, got "
-               << parts;
       if (size != batch.size)
         continue; // no sample is of this argument: positions, a table
+      if (failed(verifyParts(function, argument.getArgNumber())))
+        return failure();
       arguments.push_back(argument);
       hasOne = true;
     }
@@ -71,7 +87,7 @@ LogicalResult BatchFactors::findBatch(ModuleOp module, int64_t parts) {
   }
   if (functions.empty())
     return module.emitError()
-           << "expected a batch to split into " << parts
+           << "expected a batch to split into " << parts.count
            << " sub-batches: no argument with a first dimension has "
            << kRoleAttrName << " = #heddle.port_role<features> or <labels>";
   return success();
@@ -140,7 +156,7 @@ bool BatchFactors::runsAlone(Operation *op, const BatchFactor &factor) const {
   return isAlone;
 }
 
-LogicalResult BatchFactors::find(ModuleOp module, int64_t parts) {
+LogicalResult BatchFactors::find(ModuleOp module, const BatchParts &parts) {
   if (failed(findBatch(module, parts)))
     return failure();
   MLIRContext *context = module.getContext();
@@ -182,7 +198,7 @@ LogicalResult BatchFactors::find(ModuleOp module, int64_t parts) {
     if (!whole)
       whole = user;
   auto diag = functions.front().emitOpError()
-              << "cannot be split into " << parts
+              << "cannot be split into " << parts.count
               << " sub-batches: every operator needs the batch whole";
   if (whole)
     diag.attachNote(whole->getLoc()) << "the first of them";

@@ -17,16 +17,32 @@
 #include "../SplitOperators/OpSlices.h"
 #include "../SplitOperators/Slices.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <numeric>
 
 namespace heddle {
 
-/// A batch cut into parts of nearly equal size, the larger ones first.
+/// Into what a batch is cut.
+struct BatchParts {
+  int64_t count = 1;
+  /// The samples of each part. Empty: nearly equal, the larger parts first.
+  llvm::SmallVector<int64_t> sizes;
+};
+
+/// A batch cut into parts.
 struct Batch {
   int64_t size = 0; ///< in samples
-  int64_t parts = 1;
+  BatchParts parts;
 
-  int64_t getSize(int64_t part) const { return getCut().getSize(part); }
-  int64_t getOffset(int64_t part) const { return getCut().getOffset(part); }
+  int64_t getNumParts() const { return parts.count; }
+  int64_t getSize(int64_t part) const {
+    return parts.sizes.empty() ? getCut().getSize(part) : parts.sizes[part];
+  }
+  int64_t getOffset(int64_t part) const {
+    return parts.sizes.empty()
+               ? getCut().getOffset(part)
+               : std::accumulate(parts.sizes.begin(),
+                                 parts.sizes.begin() + part, int64_t(0));
+  }
   /// Returns how much of `size`, a multiple of the batch's size, belongs to one
   /// sample.
   int64_t getRows(int64_t size) const { return size / this->size; }
@@ -36,7 +52,7 @@ struct Batch {
                          int64_t part) const;
 
 private:
-  Cut getCut() const { return {0, size, parts}; }
+  Cut getCut() const { return {0, size, parts.count}; }
 };
 
 /// An op's factor that runs over the batch.
@@ -63,9 +79,10 @@ class BatchFactors {
 public:
   /// Finds the batch of the module and the factors of all ops that see it, in
   /// the functions that have features or labels. Errors: no argument has a
-  /// batch; the batch has fewer samples than `parts`; no op can be split; a
-  /// program that cannot be partitioned (propagateShardings).
-  mlir::LogicalResult find(mlir::ModuleOp module, int64_t parts);
+  /// batch; the batch has fewer samples than parts, or others than their sum;
+  /// no op can be split; a program that cannot be partitioned
+  /// (propagateShardings).
+  mlir::LogicalResult find(mlir::ModuleOp module, const BatchParts &parts);
 
   const Batch &getBatch() const { return batch; }
   /// Returns the op's factor that runs over the batch; null if the op runs
@@ -78,7 +95,9 @@ public:
   llvm::ArrayRef<mlir::func::FuncOp> getFunctions() const { return functions; }
 
 private:
-  mlir::LogicalResult findBatch(mlir::ModuleOp module, int64_t parts);
+  mlir::LogicalResult findBatch(mlir::ModuleOp module, const BatchParts &parts);
+  mlir::LogicalResult verifyParts(mlir::func::FuncOp function,
+                                  unsigned argument) const;
   bool canSplit(mlir::Operation *op, const BatchFactor &factor) const;
   bool runsAlone(mlir::Operation *op, const BatchFactor &factor) const;
 

@@ -103,7 +103,7 @@ LogicalResult FunctionParts::writeSegment() {
   size_t end = segment.size(); // of the ops that stand with the parts
   while (end > 0 && !factors.lookup(segment[end - 1]))
     --end;
-  for (int64_t part = 0; part < batch.parts; ++part)
+  for (int64_t part = 0; part < batch.getNumParts(); ++part)
     for (Operation *op : segment.getArrayRef().take_front(end)) {
       if (const BatchFactor *factor = factors.lookup(op)) {
         if (failed(writePart(op, *factor, part)))
@@ -177,7 +177,7 @@ void FunctionParts::recordPart(OpResult result, const BatchFactor &factor,
   forms.whole = part == 0 ? value
                           : combineSlices(builder, value.getLoc(), forms.whole,
                                           value, factor.get().kind);
-  if (part + 1 < batch.parts)
+  if (part + 1 < batch.getNumParts())
     return;
   if (forms.whole.getType() != result.getType())
     forms.whole = builder.create<arith::TruncFOp>(
@@ -248,7 +248,7 @@ Value FunctionParts::getPart(Value value, int64_t dim, int64_t part,
       known != made.end() && known->second.dim == dim)
     return known->second.parts[part];
   SmallVector<Value> &parts = cuts[{value, dim}];
-  parts.resize(batch.parts);
+  parts.resize(batch.getNumParts());
   if (!parts[part])
     parts[part] = cutPart(value, dim, part, user);
   return parts[part];

@@ -19,12 +19,9 @@ struct SplitBatchPass : heddle::impl::SplitBatchPassBase<SplitBatchPass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    int64_t parts = subBatches;
-    if (auto stated = module->getAttrOfType<IntegerAttr>(kSubBatchesAttrName);
-        stated && parts == 0)
-      parts = stated.getInt();
+    BatchParts parts = getParts(module);
     module->removeAttr(kSubBatchesAttrName);
-    if (parts <= 1)
+    if (parts.count <= 1)
       return;
     // One use of a constant should not decide whether another one is split.
     repeatConstants(module);
@@ -46,6 +43,19 @@ struct SplitBatchPass : heddle::impl::SplitBatchPassBase<SplitBatchPass> {
                    "other before it";
     if (joins.size() > 1)
       diag << ", and before " << joins.size() - 1 << " others";
+  }
+
+private:
+  /// Returns the parts that the option states, or else the module.
+  BatchParts getParts(ModuleOp module) {
+    Attribute stated = module->getAttr(kSubBatchesAttrName);
+    if (subBatches != 0)
+      return {subBatches, {}};
+    if (auto sizes = dyn_cast_or_null<DenseI64ArrayAttr>(stated))
+      return {sizes.size(), SmallVector<int64_t>(sizes.asArrayRef())};
+    if (auto count = dyn_cast_or_null<IntegerAttr>(stated))
+      return {count.getInt(), {}};
+    return {};
   }
 };
 } // namespace

@@ -438,8 +438,13 @@ module attributes {heddle.reduce_gradients = "micro_batch"} {}
 
 // -----
 
-// expected-error @below {{expected heddle.sub_batches to be a positive i64, got 0 : i64}}
+// expected-error @below {{expected heddle.sub_batches to be a positive i64, or an array<i64> of positive sizes, got 0 : i64}}
 module attributes {heddle.sub_batches = 0 : i64} {}
+
+// -----
+
+// expected-error @below {{expected heddle.sub_batches to be a positive i64, or an array<i64> of positive sizes, got array<i64: 1, 0>}}
+module attributes {heddle.sub_batches = array<i64: 1, 0>} {}
 
 // -----
 

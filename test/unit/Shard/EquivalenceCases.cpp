@@ -129,6 +129,9 @@ const char *kSplitLlama =
 std::string inParts(std::string plan, int parts) {
   return plan.insert(1, "\"sub_batches\": " + std::to_string(parts) + ", ");
 }
+std::string inParts(std::string plan, const std::string &sizes) {
+  return plan.insert(1, "\"sub_batches\": " + sizes + ", ");
+}
 const char *kData =
     R"({"version": 1, "mesh": {"dp": 4}, "operators": {"*": {"b": ["dp"]}},
         "storage": {"*": {"0": ["dp"]}}})";
@@ -261,6 +264,11 @@ std::vector<EquivalenceCase> heddle::test::getEquivalenceCases() {
            inParts(R"({"version": 1, "mesh": {"dp": 1}})", 3)},
       // Parts of 2, 1 and 1 samples over four devices.
       Case{"SubBatchesZero3Padded", withDropout(gpt2()), inParts(kData, 3)},
+      // Dropout, odd parts over two devices, the smaller part first.
+      Case{"SubBatchesUnequal", withDropout(gpt2(4, 22, 8)),
+           inParts(kSequence, "[3, 5]")},
+      Case{"SubBatchesUnequalOneDevice", withDropout(gpt2(3, 23, 5)),
+           inParts(R"({"version": 1, "mesh": {"dp": 1}})", "[1, 3, 1]")},
       Case{"SubBatchesSplit", gpt2(4, 22, 5), inParts(kSplit, 2)},
       Case{"SubBatchesMicroBatches", gpt2(3, 23, 3), inParts(kMegatronTp4, 2),
            "micro-batches=2"},

@@ -97,6 +97,19 @@ TEST(PlanTest, PinsAndPriorities) {
             "65536, got 1.5");
 }
 
+TEST(PlanTest, SizesOfSubBatches) {
+  auto plan =
+      parsePlan(R"({"version": 1, "mesh": {"dp": 2}, "sub_batches": [3, 1]})",
+                "plan.json");
+  ASSERT_TRUE(bool(plan)) << llvm::toString(plan.takeError());
+  EXPECT_EQ(plan->subBatches, 2);
+  EXPECT_TRUE(StringRef(writePlan(*plan)).contains("\"sub_batches\": [3,1]"));
+  plan->setSubBatches(2);
+  EXPECT_EQ(plan->subBatchSizes, (std::vector<int64_t>{3, 1}));
+  plan->setSubBatches(3);
+  EXPECT_TRUE(plan->subBatchSizes.empty());
+}
+
 TEST(PlanTest, SplitsAndProducts) {
   auto plan = parsePlan(
       R"({"version": 1, "mesh": {"dp": [2, 4], "tp": 2},
@@ -221,7 +234,11 @@ TEST(PlanTest, ErrorsNameThePlace) {
             "\"micro_batch\", got \"never\"");
   EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"sub_batches\": 0}"),
             "plan.json:2:2: $.sub_batches: expected a number from 1 to 1024, "
-            "got 0");
+            "or a list of so many sizes, got 0");
+  EXPECT_EQ(
+      errorOf("{\"version\": 1, \"mesh\": {},\n \"sub_batches\": [3, 0]}"),
+      "plan.json:2:2: $.sub_batches: expected a number from 1 to 1024, "
+      "or a list of so many sizes, got [3,0]");
   EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"recompute\": 1}"),
             "plan.json:2:2: $.recompute: expected \"none\", \"layer\", "
             "\"communication\" or \"optimal\", got 1");

@@ -18,6 +18,7 @@ static Plan leaveOutSchedule(Plan plan) {
   plan.scheduleTable.clear();
   plan.splits.clear();
   plan.subBatches.reset();
+  plan.subBatchSizes.clear();
   plan.overlap = Overlap::None;
   plan.prediction.reset();
   return plan;

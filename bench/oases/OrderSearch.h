@@ -1,0 +1,34 @@
+//===- OrderSearch.h - A long search for an order of units ------*- C++ -*-===//
+//
+// Looks for a schedule that is shorter than the scheduler's, to judge that one.
+//
+// The first half of the time goes to lists of ranks, as the scheduler's, but
+// with more freedom: each part of the batch lags behind the first one by a
+// curve over the length of the program, and units of each kind go earlier or
+// later by a number of their own. Hill climbing changes curves and numbers.
+//
+// The second half goes to fixed orders of the queues. A queue may then wait for
+// its next unit although another one is ready, which no list of ranks does. So
+// the best schedule of all is among these orders. A step swaps two neighbours
+// of a queue that stand on the longest path: no other swap of neighbours makes
+// a schedule shorter (van Laarhoven et al., "Job Shop Scheduling by Simulated
+// Annealing", 1992).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_BENCH_OASES_ORDERSEARCH_H
+#define HEDDLE_BENCH_OASES_ORDERSEARCH_H
+
+#include "OrderProgram/ListScheduler.h"
+
+namespace heddle::bench {
+
+/// Returns the seconds of the shortest schedule that `time` seconds of CPU
+/// find. `starts` are known schedules. In the graph, parts of the batch share
+/// no units, and no unit runs ahead.
+double searchOrders(const UnitGraph &graph, llvm::ArrayRef<Schedule> starts,
+                    double time);
+
+} // namespace heddle::bench
+
+#endif // HEDDLE_BENCH_OASES_ORDERSEARCH_H
