@@ -16,10 +16,12 @@ def CutStagesPass : Pass<"heddle-cut-stages", "::mlir::ModuleOp"> {
     op without one gets that of its last operand. If no op of the module says a
     stage, the forward passes are cut where the stages take about the same time,
     forward and backward, by the cluster's roofline, and little crosses. If the
-    batch runs in parts, both parts of an op are in one stage. An op of the backward pass gets the last stage that its
-    gradients have reached and that has its other operands: the variables of a
-    stage are those that its forward pass reads. Ops that are cheap and read only
-    arguments, or only variables, are repeated wherever they are needed.
+    batch runs in parts, both parts of an op are in one stage. An op of the backward
+    pass gets the last stage that its gradients have reached and that has its other
+    operands, but none before the first stage of a variable whose gradient it helps
+    to compute: the variables of a stage are those that its forward pass reads. Ops
+    that are cheap and read only arguments, or only variables, are repeated wherever
+    they are needed.
 
     Then each function becomes one function for each stage and kind of work
     (`heddle.stage_program`): the forward pass; the backward pass; and, if the

@@ -252,7 +252,32 @@ void FunctionStages::moveReshards() {
 // Backward
 //===----------------------------------------------------------------------===//
 
-LogicalResult FunctionStages::assignBackward(Op op) {
+/// Finds the earliest stage of each op of the backward pass: an op that helps
+/// to compute the gradient of a variable runs before, or in, the first stage
+/// that has the variable. Example: a weight is stored in slices of its rows,
+/// and the cut is between the slices' products. The backward pass extracts the
+/// columns of the activation, which the earlier stage has, for the slice of the
+/// later one.
+llvm::DenseMap<Operation *, int64_t> FunctionStages::findEarliestStages() {
+  llvm::DenseMap<Op, int64_t> earliest;
+  for (Op op : llvm::reverse(ops)) {
+    if (isForward(op) || isRepeated(op))
+      continue;
+    int64_t stage = 0;
+    if (auto store = dyn_cast<StoreOp>(op)) {
+      auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
+          op, store.getVariableAttr());
+      stage =
+          std::max(owners.getStages(getParameterOf(variable)).find_first(), 0);
+    }
+    for (Op reader : getReaders(op))
+      stage = std::max(stage, earliest.lookup(reader));
+    earliest[op] = stage;
+  }
+  return earliest;
+}
+
+LogicalResult FunctionStages::assignBackward(Op op, int64_t earliest) {
   if (auto store = dyn_cast<StoreOp>(op)) {
     StageSum sum = *findStageSum(store);
     auto variable =
@@ -292,12 +317,15 @@ LogicalResult FunctionStages::assignBackward(Op op) {
     if (llvm::BitVector own = owners.getStages(variable); own.any())
       allowed &= own;
   present &= allowed;
-  int found = present.find_last_in(0, last + 1);
+  auto findLast = [&](const llvm::BitVector &of, int64_t begin) {
+    return of.find_last_in(begin, std::max(begin, last + 1));
+  };
+  int found = findLast(present, earliest);
   // A forward value travels to a later stage, or to an earlier one.
   if (found < 0)
-    found = allowed.find_last_in(first, std::max(first, last + 1));
+    found = findLast(allowed, std::max(first, earliest));
   if (found < 0)
-    found = allowed.find_last_in(0, last + 1);
+    found = findLast(allowed, earliest);
   if (found < 0)
     return op->emitOpError() << "needs a gradient of stage " << last
                              << " and variables of later stages";
@@ -306,6 +334,7 @@ LogicalResult FunctionStages::assignBackward(Op op) {
 }
 
 LogicalResult FunctionStages::assignBackward() {
+  llvm::DenseMap<Op, int64_t> earliest = findEarliestStages();
   for (Op op : ops) {
     if (isForward(op) || isRepeated(op) || isa<LoadOp>(op))
       continue;
@@ -314,7 +343,7 @@ LogicalResult FunctionStages::assignBackward() {
       auto store = dyn_cast<StoreOp>(user);
       return store && findStageSum(store)->addition == op;
     });
-    if (!isSum && failed(assignBackward(op)))
+    if (!isSum && failed(assignBackward(op, earliest.lookup(op))))
       return failure();
   }
   delayBackward();

@@ -56,7 +56,8 @@ private:
   void moveReshards();
   void splitSharedSums();
   mlir::LogicalResult assignBackward();
-  mlir::LogicalResult assignBackward(Op op);
+  llvm::DenseMap<Op, int64_t> findEarliestStages();
+  mlir::LogicalResult assignBackward(Op op, int64_t earliest);
   void delayBackward();
   void findWeightPasses();
   /// Returns the variables that an op reads through repeated ops, in order.
