@@ -88,7 +88,7 @@ heddle::lower::emitGpuFunction(OpBuilder &builder, StringRef name,
   // ptxas saves registers for a second block, and spills, unless it is told
   // that one is enough.
   if (llvm::any_of(emitters, [](const auto &emitter) {
-        return emitter->getLayout().hasManySums();
+        return emitter->getLayout().needsManyRegisters;
       }))
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                       builder.getI32IntegerAttr(1));
