@@ -93,8 +93,7 @@ public:
   /// Whether blocks may have any number of threads, without a change of the
   /// numbers: each element is computed by one thread.
   bool isFlexible() const;
-  /// Whether a thread may need more registers than two blocks of a
-  /// multiprocessor leave it.
+  /// Whether a block should have a multiprocessor's registers for itself.
   bool needsManyRegisters = false;
   /// Sets the threads of a block, a multiple of a warp. Only if flexible.
   void setThreads(int64_t count);
@@ -111,8 +110,10 @@ public:
   static constexpr int64_t kMostUnrolled = 8;
   /// Returns the length up to which the loops of a nest are unrolled.
   int64_t getMostUnrolled(const SharedNest &shared) const;
-  /// Whether a thread has registers for the nests that must be unrolled.
-  bool fitsRegisters() const;
+  /// Estimates the registers of a thread.
+  int64_t countRegisters() const;
+  /// Returns the number of blocks for which a multiprocessor has registers.
+  int64_t countBlocksAtOnce() const;
 
   std::vector<SharedNest> nests; ///< in order of execution
   int64_t team = 1;              ///< threads
@@ -133,8 +134,8 @@ private:
   /// Returns the registers of values that a thread keeps from nest to nest, or
   /// from row to row.
   int64_t countKept() const;
-  /// Returns the registers that a nest may use.
-  int64_t countFree() const;
+  /// Returns the registers that a thread may have.
+  int64_t getMostRegisters() const;
 
   void chooseSharing(SharedNest &shared);
   void chooseWidths();

@@ -157,7 +157,7 @@ int64_t GpuLayout::countOfThread(const SharedNest &shared) const {
 /// The threads of a team, if its rows are long enough for so many. With 256, a
 /// thread has 255 registers, which many sums need until all of them are known.
 static constexpr int64_t kMostThreads = 512, kThreadsOfManyRegisters = 256,
-                         kManySums = 32;
+                         kManySums = 8;
 
 /// Returns how many threads may share a long sum of each column. A thread adds
 /// eight elements at least.
@@ -278,8 +278,8 @@ GpuLayout::GpuLayout(const KernelPlan &plan, GpuRows rows,
   chooseWidths();
   chooseTeam(rows, kMostThreads);
   findOwn();
-  needsManyRegisters =
-      llvm::count_if(plan.statements, isSum) > kManySums || !fitsRegisters();
+  needsManyRegisters = llvm::count_if(plan.statements, isSum) > kManySums ||
+                       countRegisters() > getMostRegisters();
   if (needsManyRegisters && team > kThreadsOfManyRegisters)
     chooseTeam(rows, kThreadsOfManyRegisters);
   teamsInBlock = std::min(teamsInBlock, std::max<int64_t>(plan.blocks, 1));

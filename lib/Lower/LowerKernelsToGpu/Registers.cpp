@@ -1,10 +1,10 @@
 //===- Registers.cpp - What a thread keeps in registers -------------------===//
 //
 // The assembler loads the elements of all iterations of an unrolled loop before
-// it computes with them, and spills what does not fit.
-// So a loop is unrolled only if there are registers for that. A loop over
-// values that a thread keeps has to be unrolled, because registers have no
-// index. If its loads do not fit, the block gets fewer threads.
+// it computes with them, and spills what does not fit. So a loop is unrolled
+// only if there are registers for that. A loop over values that a thread keeps
+// has to be unrolled, because registers have no index. If its loads do not fit,
+// the block gets fewer threads.
 //
 // Example: the gradients of layer normalization of x : [2048, 12288] in bf16.
 // With 512 threads in a block, a thread has 128 registers. It keeps two sums of
@@ -90,26 +90,36 @@ GpuLayout::Registers GpuLayout::countRegisters(const SharedNest &shared) const {
   return count;
 }
 
-int64_t GpuLayout::countFree() const {
-  return std::min(kRegistersOfThread, kRegistersOfBlock / threads()) -
-         kReserved - countKept();
+int64_t GpuLayout::getMostRegisters() const {
+  return std::min(kRegistersOfThread, kRegistersOfBlock / threads());
 }
 
 int64_t GpuLayout::getMostUnrolled(const SharedNest &shared) const {
   Registers count = countRegisters(shared);
   if (count.isKeeper || count.ofIteration == 0)
     return kMostUnrolled;
-  return std::clamp<int64_t>((countFree() - count.fixed) / count.ofIteration, 1,
-                             kMostUnrolled);
+  int64_t free = getMostRegisters() - kReserved - countKept() - count.fixed;
+  return std::clamp<int64_t>(free / count.ofIteration, 1, kMostUnrolled);
 }
 
-bool GpuLayout::fitsRegisters() const {
-  int64_t free = countFree();
-  return llvm::all_of(nests, [&](const SharedNest &shared) {
+int64_t GpuLayout::countRegisters() const {
+  int64_t most = 0;
+  for (const SharedNest &shared : nests) {
     if (shared.isScalar())
-      return true;
+      continue;
     Registers count = countRegisters(shared);
-    int64_t iterations = count.isKeeper ? countOfThread(shared) : 1;
-    return count.fixed + iterations * count.ofIteration <= free;
-  });
+    int64_t iterations = countOfThread(shared);
+    if (!count.isKeeper && iterations > getMostUnrolled(shared))
+      iterations = 1;
+    most = std::max(most, count.fixed + iterations * count.ofIteration);
+  }
+  return kReserved + countKept() + most;
+}
+
+int64_t GpuLayout::countBlocksAtOnce() const {
+  // Newer GPUs for graphics have the fewest threads.
+  constexpr int64_t kThreads = 1536;
+  int64_t registers = llvm::alignTo(countRegisters(), 8);
+  return std::clamp<int64_t>(kRegistersOfBlock / (threads() * registers), 1,
+                             std::max<int64_t>(kThreads / threads(), 1));
 }
