@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Shows what NVIDIA's assembler makes of an artifact's kernels.
 
-    bench/gpu/ptx_table.py MODEL.heddle [--arch sm_80,sm_90,sm_100,sm_120]
+    bench/gpu/ptx_table.py [--arch sm_80,sm_90,sm_100,sm_120] MODEL.heddle|FILE.ptx ...
 
-Assembles program.ptx for each architecture with ptxas (from PATH, $CUDA_HOME/bin
+Assembles each program.ptx for each architecture with ptxas (from PATH, $CUDA_HOME/bin
 or /usr/local/cuda/bin; no GPU is needed) and prints a table: registers, spilled
 bytes, bytes of the stack, the grid, and how many accesses to global memory take
 16 bytes. Ends with 1 if ptxas refuses a kernel or a kernel spills.
@@ -62,39 +62,63 @@ def count_accesses(ptx):
     return counts
 
 
+class Code:
+    """The PTX of an artifact, or of a file, and what is known of its kernels."""
+
+    def __init__(self, path):
+        self.path, self.records = path, {}
+        if path.suffix == ".ptx":
+            return
+        manifest = json.loads((path / "manifest.json").read_text())
+        code = next((c for c in manifest["code"] if c["kind"] == "cuda"), None)
+        if not code:
+            sys.exit(f"{path} was not compiled with --target-gpu")
+        self.path = path / code["ptx"]
+        self.records = {kernel["symbol"]: kernel for kernel in code["kernels"]}
+
+
+def print_table(code, assembled, accesses):
+    print(f"{'kernel':14}{'grid':>8}{'block':>6}{'shared':>8}{'16 B':>6}{'less':>6}"
+          f"{'stack':>7}{'spills':>7}  registers on {', '.join(assembled)}")
+    for name in code.records or accesses:
+        record = code.records.get(name, {})
+        per_arch = [kernels[name] for kernels in assembled.values()]
+        print(f"{name:14}{record.get('grid', ''):8}{record.get('block', ''):6}"
+              f"{record.get('shared_bytes', ''):8}"
+              f"{accesses[name]['wide']:6}{accesses[name]['narrow']:6}"
+              f"{max(stack for *_, stack in per_arch):7}"
+              f"{max(spill for _, spill, _ in per_arch):7}  "
+              + " ".join(str(registers) for registers, *_ in per_arch))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("artifact", type=pathlib.Path)
+    parser.add_argument("artifacts", type=pathlib.Path, nargs="+", metavar="ARTIFACT|FILE.ptx")
     parser.add_argument("--arch", default="sm_80,sm_90,sm_100,sm_120")
     parser.add_argument("--quiet", action="store_true", help="only the last line")
     arguments = parser.parse_args()
     ptxas = find_ptxas()
     if not ptxas:
         sys.exit("no ptxas in PATH, $CUDA_HOME/bin or /usr/local/cuda/bin")
-    manifest = json.loads((arguments.artifact / "manifest.json").read_text())
-    code = next((c for c in manifest["code"] if c["kind"] == "cuda"), None)
-    if not code:
-        sys.exit(f"{arguments.artifact} was not compiled with --target-gpu")
-    ptx = arguments.artifact / code["ptx"]
     archs = arguments.arch.split(",")
-    assembled = {arch: assemble(ptxas, ptx, arch) for arch in archs}
-    accesses = count_accesses(ptx)
-    spills = 0
-    if not arguments.quiet:
-        print(f"{'kernel':14}{'grid':>8}{'block':>6}{'shared':>8}{'16 B':>6}{'less':>6}"
-              f"{'stack':>7}{'spills':>7}  registers on {', '.join(archs)}")
-    for kernel in code["kernels"]:
-        name = kernel["symbol"]
-        per_arch = [assembled[arch][name] for arch in archs]
-        spilled = max(spill for _, spill, _ in per_arch)
-        spills += spilled > 0
+    kernels, spills, stacks, total = 0, [], 0, collections.Counter()
+    for artifact in arguments.artifacts:
+        code = Code(artifact)
+        assembled = {arch: assemble(ptxas, code.path, arch) for arch in archs}
+        accesses = count_accesses(code.path)
         if not arguments.quiet:
-            print(f"{name:14}{kernel['grid']:8}{kernel['block']:6}{kernel['shared_bytes']:8}"
-                  f"{accesses[name]['wide']:6}{accesses[name]['narrow']:6}"
-                  f"{max(stack for *_, stack in per_arch):7}{spilled:7}  "
-                  + " ".join(str(registers) for registers, *_ in per_arch))
-    total = sum(accesses.values(), collections.Counter())
-    print(f"{len(code['kernels'])} kernels, accepted for {', '.join(archs)}; {spills} spill; "
+            print_table(code, assembled, accesses)
+        kernels += len(accesses)
+        total.update(sum(accesses.values(), collections.Counter()))
+        for name in accesses:
+            per_arch = [assembled[arch][name] for arch in archs]
+            stacks += any(stack for *_, stack in per_arch)
+            if any(spill for _, spill, _ in per_arch):
+                spills.append(f"{code.path}: {name}")
+    for spill in spills:
+        print(f"spills: {spill}")
+    print(f"{kernels} kernels, accepted for {', '.join(archs)}; {len(spills)} spill; "
+          f"{stacks} use a stack; "
           f"{total['wide']} accesses of 16 bytes, {total['narrow']} of less")
     return 1 if spills else 0
 

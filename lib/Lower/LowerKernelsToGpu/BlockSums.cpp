@@ -22,7 +22,8 @@ void GpuEmitter::startBlockSums() {
       continue;
     const SharedNest &home = homeOf(statement);
     ElementType type = sumType(op);
-    int64_t size = home.isScalar() ? 1 : countOfThread(home) * home.width;
+    int64_t size =
+        home.isScalar() ? 1 : layout.countOfThread(home) * home.width;
     Value memory;
     {
       OpBuilder::InsertionGuard guard(b);
@@ -34,6 +35,7 @@ void GpuEmitter::startBlockSums() {
     blockSums[op.getResult()] = memory;
     Value zero = b.create<arith::ConstantOp>(initialValue(statement, 0));
     strided(b.i64(0), 1, size, {}, /*inChunk=*/false, 1,
+            GpuLayout::kMostUnrolled * home.width,
             [&](Value index, Value, ValueRange) {
               b.store(zero, b.address(memory, index, type), type, {});
               return Carried();

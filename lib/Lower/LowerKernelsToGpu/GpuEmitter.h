@@ -93,11 +93,27 @@ public:
   /// Whether blocks may have any number of threads, without a change of the
   /// numbers: each element is computed by one thread.
   bool isFlexible() const;
-  /// Whether a thread may need more registers than two blocks of a
-  /// multiprocessor leave it.
-  bool hasManySums() const;
+  /// Whether a block should have a multiprocessor's registers for itself.
+  bool needsManyRegisters = false;
   /// Sets the threads of a block, a multiple of a warp. Only if flexible.
   void setThreads(int64_t count);
+
+  /// Returns the iterations that a thread runs of a nest, each of `width`
+  /// elements.
+  int64_t countOfThread(const SharedNest &shared) const;
+
+  //===--------------------------------------------------------------------===//
+  // Registers (Registers.cpp)
+  //===--------------------------------------------------------------------===//
+
+  /// Longer loops of a thread are not unrolled.
+  static constexpr int64_t kMostUnrolled = 8;
+  /// Returns the length up to which the loops of a nest are unrolled.
+  int64_t getMostUnrolled(const SharedNest &shared) const;
+  /// Estimates the registers of a thread.
+  int64_t countRegisters() const;
+  /// Returns the number of blocks for which a multiprocessor has registers.
+  int64_t countBlocksAtOnce() const;
 
   std::vector<SharedNest> nests; ///< in order of execution
   int64_t team = 1;              ///< threads
@@ -108,9 +124,23 @@ public:
   Barriers barriers;
 
 private:
+  /// The registers of a nest, estimated.
+  struct Registers {
+    int64_t ofIteration = 0; ///< that it loads
+    int64_t fixed = 0;       ///< sums and addresses
+    bool isKeeper = false;   ///< uses values that a thread keeps
+  };
+  Registers countRegisters(const SharedNest &shared) const;
+  /// Returns the registers of values that a thread keeps from nest to nest, or
+  /// from row to row.
+  int64_t countKept() const;
+  /// Returns the registers that a thread may have.
+  int64_t getMostRegisters() const;
+
   void chooseSharing(SharedNest &shared);
   void chooseWidths();
-  void chooseTeam(GpuRows rows);
+  /// `most`: threads of a block that is one team.
+  void chooseTeam(GpuRows rows, int64_t most);
   void findOwn();
   void placeBarriers();
 
@@ -184,10 +214,11 @@ private:
   /// Runs `body(index, counter, carried)` for `first`, `first + step` and so on
   /// below `count`. `step` is the number of threads that share the indices.
   /// `counter` counts the iterations of this thread. In column mode an index
-  /// stands for `width` elements of the chunk, if `inChunk` is true.
+  /// stands for `width` elements of the chunk, if `inChunk` is true. A loop of
+  /// at most `mostUnrolled` iterations is unrolled.
   Carried
   strided(mlir::Value first, int64_t step, int64_t count, mlir::ValueRange init,
-          bool inChunk, int64_t width,
+          bool inChunk, int64_t width, int64_t mostUnrolled,
           llvm::function_ref<Carried(mlir::Value index, mlir::Value counter,
                                      mlir::ValueRange carried)>
               body);
@@ -196,7 +227,6 @@ private:
   void iterate(NestState &state,
                llvm::function_ref<void(mlir::Value counter)> body,
                llvm::function_ref<void(mlir::ValueRange sums)> finish);
-  int64_t countOfThread(const SharedNest &shared) const;
   /// Sets the indices of the joined loops [begin, end) from a linear index.
   void delinearize(NestState &state, mlir::Value index, size_t begin,
                    size_t end);

@@ -40,6 +40,26 @@ static void describeParameters(LLVM::LLVMFuncOp function, OpBuilder &builder,
                           builder.getI64IntegerAttr(size));
 }
 
+/// Tells the assembler how many blocks of a multiprocessor should share its
+/// registers. By itself it leaves registers for more blocks, and spills.
+static void setBlocksAtOnce(LLVM::LLVMFuncOp function, OpBuilder &builder,
+                            ArrayRef<std::unique_ptr<GpuEmitter>> emitters) {
+  // So many registers it gives to each kernel.
+  constexpr int64_t kFewRegisters = 40;
+  int64_t blocks = INT64_MAX;
+  bool needs = false;
+  for (const std::unique_ptr<GpuEmitter> &emitter : emitters) {
+    const GpuLayout &layout = emitter->getLayout();
+    needs |=
+        layout.needsManyRegisters || layout.countRegisters() > kFewRegisters;
+    blocks = std::min(
+        blocks, layout.needsManyRegisters ? 1 : layout.countBlocksAtOnce());
+  }
+  if (needs)
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                      builder.getI32IntegerAttr(int32_t(blocks)));
+}
+
 FailureOr<LLVM::LLVMFuncOp>
 heddle::lower::emitGpuFunction(OpBuilder &builder, StringRef name,
                                ArrayRef<GpuPart> parts, GpuRows rows) {
@@ -85,13 +105,7 @@ heddle::lower::emitGpuFunction(OpBuilder &builder, StringRef name,
                     builder.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     builder.getDenseI32ArrayAttr({int32_t(threads)}));
-  // ptxas saves registers for a second block, and spills, unless it is told
-  // that one is enough.
-  if (llvm::any_of(emitters, [](const auto &emitter) {
-        return emitter->getLayout().hasManySums();
-      }))
-    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                      builder.getI32IntegerAttr(1));
+  setBlocksAtOnce(function, builder, emitters);
   function->setAttr(kBlocksAttrName, builder.getI64IntegerAttr(blocks));
   function->setAttr(kGrainAttrName, builder.getI64IntegerAttr(1));
   describeParameters(function, builder, parts, isTable);

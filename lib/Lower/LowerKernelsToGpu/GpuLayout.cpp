@@ -130,14 +130,34 @@ void GpuLayout::chooseWidths() {
         shared.width = std::min(shared.width, other.width);
 }
 
+int64_t GpuLayout::countOfThread(const SharedNest &shared) const {
+  size_t loops = shared.loops.extents.size();
+  int64_t before = shared.count(0, shared.border),
+          after = shared.count(shared.border, loops);
+  switch (shared.sharing) {
+  case Sharing::Elements:
+    return llvm::divideCeil(shared.count() / shared.width, team);
+  case Sharing::Columns:
+    return shared.parts == 1
+               ? llvm::divideCeil(after / shared.width, team) * before
+               : llvm::divideCeil(before, shared.parts);
+  case Sharing::Outer:
+    return llvm::divideCeil(before, team / shared.group) *
+           llvm::divideCeil(after / shared.width, shared.group);
+  case Sharing::Repeated:
+    return shared.count();
+  }
+  return 0;
+}
+
 //===----------------------------------------------------------------------===//
 // Teams
 //===----------------------------------------------------------------------===//
 
 /// The threads of a team, if its rows are long enough for so many. With 256, a
-/// thread has 255 registers, which many sums need.
-static constexpr int64_t kMostThreads = 512, kThreadsOfManySums = 256,
-                         kManySums = 32;
+/// thread has 255 registers, which many sums need until all of them are known.
+static constexpr int64_t kMostThreads = 512, kThreadsOfManyRegisters = 256,
+                         kManySums = 8;
 
 /// Returns how many threads may share a long sum of each column. A thread adds
 /// eight elements at least.
@@ -150,11 +170,7 @@ static int64_t chooseParts(const SharedNest &shared) {
   return std::max<int64_t>(1, std::min(length / 8, kMostThreads / columns));
 }
 
-bool GpuLayout::hasManySums() const {
-  return llvm::count_if(plan.statements, isSum) > kManySums;
-}
-
-void GpuLayout::chooseTeam(GpuRows rows) {
+void GpuLayout::chooseTeam(GpuRows rows, int64_t most) {
   constexpr int64_t kFewThreads = 2, kWarpsWork = 4 * kWarp, kThreads = 128;
   int64_t need = 1; // threads that have an iteration of their own
   for (const SharedNest &shared : nests) {
@@ -172,7 +188,6 @@ void GpuLayout::chooseTeam(GpuRows rows) {
            : need <= kWarpsWork ? GpuRows::Warp
                                 : GpuRows::Block;
   if (rows == GpuRows::Block) {
-    int64_t most = hasManySums() ? kThreadsOfManySums : kMostThreads;
     int64_t iterations = llvm::divideCeil(need, most);
     team = std::max<int64_t>(
         2 * kWarp, llvm::alignTo(llvm::divideCeil(need, iterations), kWarp));
@@ -261,8 +276,12 @@ GpuLayout::GpuLayout(const KernelPlan &plan, GpuRows rows,
   for (const Nest &nest : plan.nests)
     chooseSharing(nests.emplace_back(plan, nest));
   chooseWidths();
-  chooseTeam(rows);
+  chooseTeam(rows, kMostThreads);
   findOwn();
+  needsManyRegisters = llvm::count_if(plan.statements, isSum) > kManySums ||
+                       countRegisters() > getMostRegisters();
+  if (needsManyRegisters && team > kThreadsOfManyRegisters)
+    chooseTeam(rows, kThreadsOfManyRegisters);
   teamsInBlock = std::min(teamsInBlock, std::max<int64_t>(plan.blocks, 1));
   blocks = llvm::divideCeil(std::max<int64_t>(plan.blocks, 1), teamsInBlock);
   placeBarriers();

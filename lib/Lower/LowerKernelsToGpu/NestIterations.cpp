@@ -7,31 +7,10 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-int64_t GpuEmitter::countOfThread(const SharedNest &shared) const {
-  size_t loops = shared.loops.extents.size();
-  int64_t before = shared.count(0, shared.border),
-          after = shared.count(shared.border, loops);
-  switch (shared.sharing) {
-  case Sharing::Elements:
-    return llvm::divideCeil(shared.count() / shared.width, layout.team);
-  case Sharing::Columns:
-    return shared.parts == 1
-               ? llvm::divideCeil(after / shared.width, layout.team) * before
-               : llvm::divideCeil(before, shared.parts);
-  case Sharing::Outer:
-    return llvm::divideCeil(before, layout.team / shared.group) *
-           llvm::divideCeil(after / shared.width, shared.group);
-  case Sharing::Repeated:
-    return shared.count();
-  }
-  return 0;
-}
-
 GpuEmitter::Carried GpuEmitter::strided(
     Value first, int64_t step, int64_t count, ValueRange init, bool inChunk,
-    int64_t width, llvm::function_ref<Carried(Value, Value, ValueRange)> body) {
-  // Short loops are unrolled, so that values of a thread stay in registers.
-  constexpr int64_t kShort = 8;
+    int64_t width, int64_t mostUnrolled,
+    llvm::function_ref<Carried(Value, Value, ValueRange)> body) {
   int64_t trips = llvm::divideCeil(count, step);
   auto iteration = [&](Value counter, ValueRange carried) {
     Value index = step == 1 ? counter : b.addI(first, b.mulI(counter, step));
@@ -51,7 +30,7 @@ GpuEmitter::Carried GpuEmitter::strided(
   if (trips == 1)
     return iteration(b.i64(0), init);
   LLVM::LoopAnnotationAttr annotation;
-  if (trips <= kShort) {
+  if (trips <= mostUnrolled) {
     auto unroll = LLVM::LoopUnrollAttr::get(b.getContext(), {}, {}, {},
                                             b.getBoolAttr(true), {}, {}, {});
     annotation =
@@ -79,7 +58,7 @@ void GpuEmitter::iterate(NestState &state, llvm::function_ref<void(Value)> body,
                          llvm::function_ref<void(ValueRange)> finish) {
   const SharedNest &shared = state.shared;
   size_t loops = shared.loops.extents.size(), border = shared.border;
-  int64_t width = shared.width;
+  int64_t width = shared.width, unrolled = layout.getMostUnrolled(shared);
   auto run = [&](Value counter, ValueRange carried) {
     state.takeSums(carried);
     body(counter);
@@ -99,7 +78,7 @@ void GpuEmitter::iterate(NestState &state, llvm::function_ref<void(Value)> body,
     Carried sums =
         strided(isRepeated ? b.i64(0) : lane, isRepeated ? 1 : layout.team,
                 shared.count() / width, initial(), /*inChunk=*/true, width,
-                [&](Value index, Value counter, ValueRange carried) {
+                unrolled, [&](Value index, Value counter, ValueRange carried) {
                   delinearize(state, b.mulI(index, width), 0, loops);
                   return run(counter, carried);
                 });
@@ -113,11 +92,11 @@ void GpuEmitter::iterate(NestState &state, llvm::function_ref<void(Value)> body,
   }
   if (shared.sharing == Sharing::Columns) {
     strided(lane, layout.team, after / width, {}, /*inChunk=*/true, width,
-            [&](Value column, Value outer, ValueRange) {
+            unrolled, [&](Value column, Value outer, ValueRange) {
               delinearize(state, b.mulI(column, width), border, loops);
               Carried sums = strided(
                   b.i64(0), 1, before, initial(), /*inChunk=*/false, 1,
-                  [&](Value index, Value inner, ValueRange carried) {
+                  unrolled, [&](Value index, Value inner, ValueRange carried) {
                     delinearize(state, index, 0, border);
                     return run(b.addI(b.mulI(outer, before), inner), carried);
                   });
@@ -129,11 +108,12 @@ void GpuEmitter::iterate(NestState &state, llvm::function_ref<void(Value)> body,
   int64_t group = shared.group;
   int64_t inner = llvm::divideCeil(after / width, group);
   strided(group == 1 ? lane : warp, layout.team / group, before, {},
-          /*inChunk=*/false, 1, [&](Value kept, Value outer, ValueRange) {
+          /*inChunk=*/false, 1, unrolled,
+          [&](Value kept, Value outer, ValueRange) {
             delinearize(state, kept, 0, border);
             Carried sums = strided(
                 group == 1 ? b.i64(0) : laneOfWarp, group, after / width,
-                initial(), /*inChunk=*/false, width,
+                initial(), /*inChunk=*/false, width, unrolled,
                 [&](Value index, Value counter, ValueRange carried) {
                   delinearize(state, b.mulI(index, width), border, loops);
                   return run(b.addI(b.mulI(outer, inner), counter), carried);
@@ -170,6 +150,7 @@ void GpuEmitter::iterateParts(NestState &state,
               shared.loops.extents.size());
   Carried sums = when(inRange, initial, [&] {
     return strided(part, parts, length, initial, /*inChunk=*/false, 1,
+                   layout.getMostUnrolled(shared),
                    [&](Value index, Value counter, ValueRange carried) {
                      delinearize(state, index, 0, shared.border);
                      state.takeSums(carried);

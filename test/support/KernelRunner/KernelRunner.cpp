@@ -3,6 +3,7 @@
 #include "KernelRunner.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/InitAll.h"
+#include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/Passes.h"
 #include "heddle/Support/Bytes.h"
 #include "lib/Lower/KernelPlan/KernelPlan.h"
@@ -22,6 +23,8 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 using namespace mlir;
 using namespace heddle;
@@ -201,6 +204,22 @@ static void optimize(llvm::Module &module, llvm::TargetMachine *machine) {
       .run(module, modules);
 }
 
+/// Writes the PTX of the kernels into the folder that HEDDLE_TEST_PTX names,
+/// for bench/gpu/ptx_table.py.
+static llvm::Error writePtx(ModuleOp module) {
+  static int64_t files = 0;
+  const char *folder = std::getenv("HEDDLE_TEST_PTX");
+  if (!folder)
+    return llvm::Error::success();
+  FailureOr<std::string> ptx = emitPtx(module);
+  if (failed(ptx))
+    return makeError("no PTX");
+  std::ofstream file(std::filesystem::path(folder) /
+                     (std::to_string(files++) + ".ptx"));
+  file << *ptx;
+  return file.good() ? llvm::Error::success() : makeError("cannot write PTX");
+}
+
 llvm::Expected<std::unique_ptr<KernelRunner>>
 KernelRunner::compile(StringRef text, const Options &options) {
   static const bool initialized = [] {
@@ -254,6 +273,8 @@ KernelRunner::compile(StringRef text, const Options &options) {
   if (failed(lower.run(*module)))
     return makeError(messages);
   if (!options.gpuRows.empty()) {
+    if (llvm::Error error = writePtx(*module))
+      return std::move(error);
     auto emulator = GpuEmulator::compile(*module);
     if (!emulator)
       return emulator.takeError();
