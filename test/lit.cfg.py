@@ -40,6 +40,7 @@ else:
         config.available_features.add("chromium")
     if os.environ.get("HEDDLE_LONG_TESTS"):
         config.available_features.add("long")
+        config.environment["HEDDLE_VERIFY_EACH_PASS"] = "1"
     else:
         # Three quarters of the time of compiling a tiny model. The numerics
         # tests and the unit tests run optimized kernels.

@@ -2,6 +2,7 @@
 
 #include "ModelBuilder.h"
 
+#include "dialects/Heddle/Shape.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -25,10 +26,6 @@ std::optional<Activation> heddle::parseActivation(StringRef name) {
 static DictionaryAttr getPort(MLIRContext *context, StringRef name,
                               PortRole role) {
   return getPortAttrs(context, name, PortRoleAttr::get(context, role));
-}
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
 }
 
 ModelBuilder::ModelBuilder(MLIRContext &context, StringRef family,

@@ -212,7 +212,7 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
   stating.remarkBytes = -1;
   stating.explainShardings = false;
   stating.refusesTooLarge = false; // the chosen one is refused
-  stating.verifiesEachPass = false;
+  stating.verification = Verification::LastPhase;
   ModuleOp step = getStep(layers);
   if (!step)
     return std::nullopt;

@@ -210,9 +210,11 @@ PhaseRunner::runPhase(Phase phase,
     return success();
   PassManager passes(module.getContext(), ModuleOp::getOperationName());
   build(passes);
-  passes.enableVerifier(options.verifiesEachPass);
-  if (failed(passes.run(module)) ||
-      (!options.verifiesEachPass && phase == last && failed(verify(module))))
+  passes.enableVerifier(options.verification == Verification::EachPass);
+  bool verifiesPhase =
+      options.verification == Verification::EachPhase ||
+      (options.verification == Verification::LastPhase && phase == last);
+  if (failed(passes.run(module)) || (verifiesPhase && failed(verify(module))))
     return failure();
   module->setAttr(kPhaseAttrName,
                   StringAttr::get(module.getContext(), stringifyPhase(phase)));

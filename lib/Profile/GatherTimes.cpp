@@ -1,5 +1,6 @@
 //===- GatherTimes.cpp - From traces to a profile -------------------------===//
 
+#include "Median.h"
 #include "heddle/Profile/CallKey.h"
 #include "heddle/Profile/Measure.h"
 #include "heddle/Profile/ProfiledCostModel.h"
@@ -12,13 +13,6 @@ using namespace heddle;
 
 /// The part of a call's time that communication must run beside it.
 static constexpr double kBesidePart = 0.9;
-
-static double getMedian(std::vector<double> values) {
-  if (values.empty())
-    return 0;
-  llvm::sort(values);
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
 
 /// Finds the call of a module that an event of a trace is.
 namespace {

@@ -1,6 +1,7 @@
 //===- ProfiledCostModel.cpp - Seconds of calls from a profile ------------===//
 
 #include "heddle/Profile/ProfiledCostModel.h"
+#include "Median.h"
 #include "heddle/Cost/Roofline.h"
 #include <cmath>
 
@@ -14,13 +15,6 @@ static constexpr size_t kNeighbours = 4;
 /// quarter longer if an operand is transposed, and others of the same form
 /// tell.
 static constexpr double kOtherForm = 1;
-
-static double getMedian(std::vector<double> values) {
-  if (values.empty())
-    return 1;
-  llvm::sort(values);
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
 
 /// Returns the rate of products by the name of a type; f32's, or any, if the
 /// cluster does not state it.

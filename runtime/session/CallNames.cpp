@@ -30,7 +30,8 @@ void CallNames::add(Program &program, const Json &items, bool inLoop) {
       program.items.push_back(&item);
       continue;
     }
-    // Only the number of calls is known. It tells the iterations of one loop.
+    // A program reports only how many calls it made. The iterations of a loop
+    // follow from this number if the program has no other loop.
     program.isOrderKnown &= !inLoop && !program.hasLoop;
     bool isFirst = !program.hasLoop;
     program.hasLoop = true;

@@ -78,7 +78,7 @@ SessionState::prepareTable(size_t table, DeviceState &device, int64_t run) {
         prepared.results.push_back(addressOf(operand, entry.microBatch));
     }
   }
-  // The vectors have their last addresses now.
+  // The vectors no longer grow, so the addresses of their elements are final.
   for (PreparedEntry &entry : entries)
     entry.frame = {device.arena->data(), device.variablePointers.data(),
                    entry.arguments.data(), entry.results.data(),

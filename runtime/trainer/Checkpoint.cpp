@@ -49,12 +49,11 @@ static std::string stateToJSON(const TrainingState &state) {
          "\n";
 }
 
-Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
-  fs::path file = directory / "state.json";
+static Expected<nlohmann::json> readJson(const fs::path &file) {
   std::ifstream stream(file);
   if (!stream)
-    return error("checkpoint '" + directory.string() +
-                 "': cannot read state.json: " + std::strerror(errno));
+    return error("cannot read '" + file.string() +
+                 "': " + std::strerror(errno));
   std::stringstream content;
   content << stream.rdbuf(); // unlike an iterator, this does not throw
   std::string text = content.str();
@@ -64,6 +63,14 @@ Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
                  ": " + problem->message);
   if (!json.is_object())
     return error("'" + file.string() + "': expected a JSON object");
+  return json;
+}
+
+Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
+  fs::path file = directory / "state.json";
+  Expected<nlohmann::json> content = readJson(file);
+  HEDDLE_RT_RETURN_IF_ERROR(content.status());
+  const nlohmann::json &json = *content;
 
   TrainingState state;
   std::string problem; // the first problem; empty if there is none
@@ -112,23 +119,6 @@ Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
 
 /// Names each tensor's checksum, in a checkpoint that one process wrote.
 static constexpr const char *checksumFile = "checksums.json";
-
-static Expected<nlohmann::json> readJson(const fs::path &file) {
-  std::ifstream stream(file);
-  if (!stream)
-    return error("cannot read '" + file.string() +
-                 "': " + std::strerror(errno));
-  std::stringstream content;
-  content << stream.rdbuf(); // unlike an iterator, this does not throw
-  std::string text = content.str();
-  nlohmann::json json;
-  if (auto problem = heddle::parseJson(text, json))
-    return error(heddle::describePlace(file.string(), text, problem->offset) +
-                 ": " + problem->message);
-  if (!json.is_object())
-    return error("'" + file.string() + "': expected a JSON object");
-  return json;
-}
 
 /// Checks the tensors of a checkpoint that one process wrote. Checkpoints of
 /// older versions have no checksums.

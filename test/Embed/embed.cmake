@@ -19,6 +19,8 @@ foreach(tool heddle heddle-opt heddle-run)
 endforeach()
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${SCRATCH}/build -G Ninja
     -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=
+    # The three files of C++ include the same headers.
+    -DCMAKE_UNITY_BUILD=ON
     # Some compilers link so by default. Then embed-c finds MLIR only through
     # libHeddle.
     -DCMAKE_EXE_LINKER_FLAGS=-Wl,--as-needed

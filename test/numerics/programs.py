@@ -92,7 +92,8 @@ def get_parser(description, long=None, needs_runner=True):
 class Programs:
     """Kernels are optimized if `optimizes`, which golden.py, foreign.py and
     random_linalg.py set, and with HEDDLE_LONG_TESTS=1. Otherwise they are
-    compiled quickly."""
+    compiled quickly. With HEDDLE_LONG_TESTS=1, programs are verified after each
+    pass, not only after each phase."""
 
     def __init__(self, compiler, runner, sanitizer=None, optimizes=False):
         self.compiler, self.runner = compiler, runner
@@ -100,8 +101,10 @@ class Programs:
         # Two cores, so that a device has threads on any machine.
         self.run_flags = ["--cores", 2] if sanitizer else []
         # Besides this process's.
-        optimizes = optimizes or bool(os.environ.get("HEDDLE_LONG_TESTS"))
-        self.environment = {"HEDDLE_OPTIMIZE_KERNELS": "1" if optimizes else "0"}
+        is_long = bool(os.environ.get("HEDDLE_LONG_TESTS"))
+        self.environment = {
+            "HEDDLE_OPTIMIZE_KERNELS": str(int(optimizes or is_long)),
+            "HEDDLE_VERIFY_EACH_PASS": str(int(is_long))}
 
     def call(self, arguments):
         result = subprocess.run(

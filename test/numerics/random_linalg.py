@@ -8,7 +8,7 @@ few programs, by an error at an op.
 Usage: random_linalg.py --heddle HEDDLE --heddle-run HEDDLE_RUN
          --generator SHARD_TEST --scratch DIR [--kind linalg|control-flow]
          [--first SEED] [--count N] [--start-collectives] [--stages] [--anywhere]
-         [--gradients]
+         [--gradients] [--long]
 
 With --gradients, the programs are trained ones, and the gradients of one
 micro-batch on many devices must be those on one device. The compiler may refuse
@@ -114,11 +114,11 @@ def check_gradients(run, source, scratch, stages, seed):
 
 
 def main():
-    parser = programs.get_parser(__doc__)
+    parser = programs.get_parser(__doc__, long="eight times as many programs")
     parser.add_argument("--generator", required=True)
     parser.add_argument("--kind", choices=sorted(KINDS), default="linalg")
     parser.add_argument("--first", type=int, default=1)
-    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--start-collectives", action="store_true",
                         help="all collectives in flight, in a random order")
     parser.add_argument("--stages", action="store_true",
@@ -129,6 +129,8 @@ def main():
     parser.add_argument("--gradients", action="store_true",
                         help="as --anywhere, with the programs' gradients")
     options = parser.parse_args()
+    if options.long:
+        options.count *= 8
     run = programs.Programs(options.heddle, options.heddle_run, options.sanitize,
                             optimizes=options.kind == "linalg" and not (
                                 options.start_collectives or options.stages or

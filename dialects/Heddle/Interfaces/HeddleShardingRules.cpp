@@ -6,13 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Heddle/Heddle.h"
+#include "dialects/Heddle/Shape.h"
 
 using namespace mlir;
 using namespace heddle;
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
 
 namespace {
 /// Builds a rule from strings with one character for each dimension, such as

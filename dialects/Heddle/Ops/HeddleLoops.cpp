@@ -35,7 +35,7 @@ LogicalResult WhileOp::verifySymbolUses(SymbolTableCollection &tables) {
             results = getResults().getTypes(),
             captured = getCaptured().getTypes();
   if (getInits().getTypes() != carried)
-    return emitOpError() << "expected to carry what it starts with, ("
+    return emitOpError() << "expected to carry values of the initial types, ("
                          << getInits().getTypes() << "), got (" << carried
                          << ")";
   return success(

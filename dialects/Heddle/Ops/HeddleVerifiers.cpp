@@ -7,13 +7,10 @@
 #include "dialects/Heddle/Contraction.h"
 #include "dialects/Heddle/Heddle.h"
 #include "dialects/Heddle/Ops/AttentionMask.h"
+#include "dialects/Heddle/Shape.h"
 
 using namespace mlir;
 using namespace heddle;
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
 
 /// Prints a shape as 4x256x768, the shape of a scalar as "scalar".
 static std::string str(ArrayRef<int64_t> shape) {

@@ -53,6 +53,11 @@ struct TrainingOptions : BuildTrainingStepPassOptions {
   bool bf16 = false; ///< bf16 compute, f32 master weights
 };
 
+/// When a program is verified: after each pass, to find a pass that makes it
+/// invalid; after each phase; or after the last phase only, if it is compiled
+/// to be compared with others.
+enum class Verification { EachPass, EachPhase, LastPhase };
+
 struct CompileOptions {
   TrainingOptions training;
   /// A plan as JSON text. If empty, the standard plan of the fields below.
@@ -117,9 +122,8 @@ struct CompileOptions {
   /// Whether it is an error if the variables alone exceed the memory of the
   /// cluster's devices. Otherwise it is a warning.
   bool refusesTooLarge = false;
-  /// Whether the program is verified after each pass, or after the last phase
-  /// only. The latter is for programs that are compiled to be compared.
-  bool verifiesEachPass = true;
+  /// When the program is verified.
+  Verification verification = Verification::EachPhase;
 };
 
 /// Returns whether the module is an imported model: it has variables and a

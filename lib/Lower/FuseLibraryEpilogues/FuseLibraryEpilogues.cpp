@@ -25,15 +25,17 @@ static Location locationOfBoth(ContractOp product, Operation *fused) {
                     ServesAttr::getUnion(first.getKind(), {first, second}));
 }
 
-/// cuBLASLt is sure to have epilogues only of products for tensor cores. A
-/// product without an algorithm would be an error of the first step.
+/// Returns whether the product runs on tensor cores. cuBLASLt may have no
+/// algorithm with an epilogue for other products, which would fail in the first
+/// step.
 static bool hasEpilogues(ContractOp product) {
   return product.getLhs().getType().getElementTypeBitWidth() == 16;
 }
 
-/// Returns the product that computes the value, if the library computes
-/// functions of it: one matrix product, of the operands' type of 16 bits, whose
-/// rows begin at multiples of 8 elements.
+/// Returns the product that computes the value, if the library can apply a
+/// function to its elements. It must be one matrix product of 16-bit operands.
+/// Its result has the operands' type, and its rows begin at multiples of 8
+/// elements.
 static ContractOp getElementwiseProduct(Value value) {
   // "CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD must be divisible by 8".
   constexpr int64_t kStep = 8;
@@ -66,8 +68,8 @@ static FusedContractOp build(PatternRewriter &rewriter, ContractOp product,
 }
 
 namespace {
-/// gelu(product + bias), if another op reads the product, too: in training the
-/// gradient of gelu does.
+/// Fuses gelu(product + bias) if another op also reads the product. In
+/// training, the gradient of gelu does.
 struct FuseGelu : OpRewritePattern<GeluOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -87,7 +89,7 @@ struct FuseGelu : OpRewritePattern<GeluOp> {
   }
 };
 
-/// product * gelu'(x).
+/// Fuses product * gelu'(x).
 struct FuseGeluGrad : OpRewritePattern<GeluGradOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -107,8 +109,9 @@ struct FuseGeluGrad : OpRewritePattern<GeluGradOp> {
   }
 };
 
-/// The sums of an operand, over the letters that the product sums over: the
-/// gradient of a bias beside that of its weight.
+/// Fuses a product with the sums of one of its operands over the letters that
+/// the product sums over. Such sums are the gradient of a bias, beside that of
+/// its weight.
 struct FuseSums : OpRewritePattern<ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -154,8 +157,9 @@ struct FuseSums : OpRewritePattern<ReduceOp> {
                          why);
   }
 
-  /// Returns the op at which all operands are known and no result is needed
-  /// before, or null.
+  /// Returns the one of the two ops before which the fused op can stand: all
+  /// its operands are defined there, and no result is used earlier. Returns
+  /// null if neither is such a place.
   static Operation *findPlace(ReduceOp reduce, ContractOp product) {
     auto isKnown = [](Value value, Operation *op) {
       Operation *maker = value.getDefiningOp();

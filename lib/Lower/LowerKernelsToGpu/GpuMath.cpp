@@ -2,8 +2,8 @@
 //
 // Expansions in f64. Each is within a few units of the last place of f64, and
 // exact where it is rounded to f32. Functions of f32 that MLIR expands to
-// polynomials are not here. fma keeps steps together that the reordering of
-// sums would otherwise break up.
+// polynomials are not here. Steps whose rounding matters are written as fma,
+// which LLVM does not reassociate as it does sums.
 //
 //===----------------------------------------------------------------------===//
 

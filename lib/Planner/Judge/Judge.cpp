@@ -39,7 +39,7 @@ llvm::Expected<ModuleOp> Judge::getTrainingStep(ProgramSize size,
   CompileOptions options;
   options.training = request.training;
   options.training.microBatches = microBatches;
-  options.verifiesEachPass = false;
+  options.verification = Verification::LastPhase;
   if (failed(module) || failed(runPhases(**module, options, Phase::Autodiff))) {
     steps.erase(known);
     return messages->take();
@@ -122,7 +122,7 @@ llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
   Cluster cluster = request.cluster;
   cluster.device.memory = memory.value_or(cluster.device.memory);
   options.cluster = ClusterChoice(cluster);
-  options.verifiesEachPass = false;
+  options.verification = Verification::LastPhase;
   OwningOpRef<ModuleOp> module(step->clone());
   messages->clear();
   if (failed(runPhases(*module, options, Phase::Executable)))

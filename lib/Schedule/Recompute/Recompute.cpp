@@ -24,12 +24,12 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// The price of keeping a byte that is as good as no limit on the time of
-/// recomputation.
+/// The price of keeping a byte, in seconds, that is higher than any
+/// recomputation costs: at this price, as few bytes as possible are kept.
 static constexpr double kFewestBytes = 1e-6;
 
 namespace {
-/// The ops that run again, for each segment, by their indices.
+/// For each segment, the indices of the ops that run again.
 using Choice = SmallVector<SmallVector<int32_t>>;
 
 struct Recompute : heddle::impl::RecomputePassBase<Recompute> {
@@ -44,9 +44,10 @@ private:
   /// Returns the cheapest choice where each kept byte has a price.
   Choice choose(const ForwardPass &forward, ArrayRef<Segment> segments,
                 double secondsPerByte);
-  /// Returns the choice that recomputes least of those that fit into
-  /// `limitBytes`, as far as prices find it. A choice that keeps at most as
-  /// many bytes as one of a single price and takes less time does not exist.
+  /// Searches for the price of a byte at which the cheapest choice just fits
+  /// into `limitBytes`, and returns that choice. Each price gives an optimum:
+  /// no choice that keeps as few bytes takes less time. Choices between the
+  /// optima of two prices are only tried for equal segments.
   Choice chooseForMemory(func::FuncOp function, const ForwardPass &forward,
                          ArrayRef<Segment> segments);
   /// Writes the choice into the function, and returns the number of new ops.
@@ -180,8 +181,8 @@ Choice Recompute::chooseForMemory(func::FuncOp function,
     (fits ? high : low) = price;
     (fits ? least : more) = std::move(choice);
   }
-  // At that price, equal layers all change their choice at once. As few as
-  // possible do.
+  // Equal segments change their choice at the same price. As few as possible of
+  // them take the choice that keeps less.
   size_t fits = segments.size(), exceeds = 0;
   auto mix = [&](size_t count) {
     Choice choice = more;
@@ -259,8 +260,8 @@ void Recompute::runOnOperation() {
 // Stages of a pipeline
 //===----------------------------------------------------------------------===//
 
-/// Returns the most micro-batches for which a stage has done the first kind of
-/// work and not yet the second one.
+/// Returns the largest number of micro-batches in flight between two kinds of
+/// work of a stage: the first is done and the second is not.
 static int64_t getMostBetween(const StageSchedule &schedule, int64_t stage,
                               StageWork first, StageWork second) {
   int64_t count = 0, most = 1;

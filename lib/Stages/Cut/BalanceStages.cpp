@@ -150,12 +150,15 @@ private:
   double getCrossing(int64_t begin) const {
     return begin > 0 ? crossing[begin] : 0;
   }
-  /// The transfer of a micro-batch runs beside the computation of another one.
+  /// Returns the seconds of a stage. The transfer of a micro-batch to it runs
+  /// beside the computation of another one, so the longer of the two counts.
   double getSeconds(int64_t stage, int64_t begin, int64_t end) const {
     return std::max(factors[stage] * (sums[end] - sums[begin]),
                     getCrossing(begin));
   }
-  /// `add` returns the cost of stages if one more follows them.
+  /// Returns the first place of each stage. `add(cost, k, begin, end)` returns
+  /// the cost of the stages up to `k`, of which those before `k` cost `cost`,
+  /// and `k` holds the places [begin, end).
   SmallVector<int64_t>
   solve(double &least,
         llvm::function_ref<double(double, int64_t, int64_t, int64_t)> add) {
@@ -189,7 +192,7 @@ private:
 SmallVector<int64_t> heddle::balanceStages(ArrayRef<double> seconds,
                                            ArrayRef<double> crossing,
                                            ArrayRef<double> factors) {
-  // A cut where less crosses may make the longest stage longer by this part.
+  // The share by which the longest stage may grow if less crosses the cuts.
   // What crosses is also stored, for all micro-batches in flight.
   constexpr double kSlack = 0.01;
   Balance balance(seconds, crossing, factors);

@@ -2,7 +2,7 @@
 
 #include "backends/cpu/CpuDevice.h"
 #include "backends/cpu/CpuRegion.h"
-#include "backends/cpu/kernels/Tables.h"
+#include "backends/cpu/kernels/EmbeddingGrad.h"
 
 #include <algorithm>
 #include <cstring>

@@ -479,7 +479,7 @@ func.func @f(%x: tensor<4xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{expected to carry what it starts with, ('tensor<4xf32>'), got ('tensor<2xf32>')}}
+  // expected-error @below {{expected to carry values of the initial types, ('tensor<4xf32>'), got ('tensor<2xf32>')}}
   %y, %h, %c, %w = heddle.while @before, @after init(%x : tensor<4xf32>) -> (tensor<4xf32>) carried(tensor<2xf32>) condition tensor<i1> workspace tensor<1xi8>
   return
 }

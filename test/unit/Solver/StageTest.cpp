@@ -10,8 +10,6 @@ using namespace heddle::solver;
 
 namespace {
 
-const std::function<bool()> never = [] { return false; };
-
 /// Returns a model of variables with three values on a grid. If `forbids`,
 /// every second entry of half of the tables is infinite, so that most samples
 /// are not feasible.
@@ -45,6 +43,7 @@ Model grid(Random &r, int32_t side, bool forbids) {
 /// Runs rounds until the exploited assignment has left the best one and
 /// returned to it.
 void run(bool forbids, int32_t side) {
+  auto never = [] { return false; };
   Random r(1);
   Stage s(grid(r, side, forbids), 1, {});
   s.begin(1e9, kInfiniteCost, never);

@@ -32,7 +32,7 @@ localize(ModuleOp module, const Plan &plan, const MeshTopology &topology) {
   options.planText = writePlan(whole);
   options.planPath = plan.source.empty() ? "plan" : plan.source;
   options.cluster = ClusterChoice(topology.getCluster());
-  options.verifiesEachPass = false;
+  options.verification = Verification::LastPhase;
   if (failed(runPhases(*copy, options, Phase::Localized)))
     return failure();
   return copy;

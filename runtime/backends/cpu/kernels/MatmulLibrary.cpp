@@ -5,12 +5,14 @@
 #include "backends/cpu/threads/ThreadPool.h"
 #include "heddle_rt/manifest.h"
 #include "support/Message.h"
+#include "support/Sanitizer.h"
 
 #include <atomic>
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -69,10 +71,11 @@ void multiplyOnce(DType type, const dnnl::engine &engine,
     plan->runTask(task, 0, worker, a.data(), b.data(), c.data(), nullptr);
 }
 
-/// Lets oneDNN build, once in the process, what it builds when it first
-/// executes a product. It does so under locks that ThreadSanitizer does not
-/// see. So this runs before there are threads that execute products. It has a
-/// thread of its own, because the caller's OpenMP belongs to the caller.
+/// For ThreadSanitizer, lets oneDNN build, once in the process, what it builds
+/// when it first executes a product. It does so under locks that
+/// ThreadSanitizer does not see. So this runs before there are threads that
+/// execute products. It has a thread of its own, because the caller's OpenMP
+/// belongs to the caller.
 void warmUp(const OpenMP &openMP, const dnnl::engine &engine,
             MatmulPacking packing) {
   static std::once_flag once;
@@ -94,7 +97,8 @@ void warmUp(const OpenMP &openMP, const dnnl::engine &engine,
 struct MatmulLibrary::Impl {
   explicit Impl(ThreadPool &pool)
       : pool(pool), engine(dnnl::engine::kind::cpu, 0) {
-    warmUp(openMP, engine, packing);
+    if (std::string_view(sanitizer) == "thread")
+      warmUp(openMP, engine, packing);
     for (int i = 0; i < pool.size(); ++i)
       workers.emplace_back(engine);
   }

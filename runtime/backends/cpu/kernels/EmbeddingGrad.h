@@ -1,7 +1,7 @@
-//===- Tables.h - Gradient of an embedding, rotary angles -------*- C++ -*-===//
+//===- EmbeddingGrad.h - Gradient of an embedding, rotary table -*- C++ -*-===//
 
-#ifndef HEDDLE_RT_BACKENDS_CPU_KERNELS_TABLES_H
-#define HEDDLE_RT_BACKENDS_CPU_KERNELS_TABLES_H
+#ifndef HEDDLE_RT_BACKENDS_CPU_KERNELS_EMBEDDINGGRAD_H
+#define HEDDLE_RT_BACKENDS_CPU_KERNELS_EMBEDDINGGRAD_H
 
 #include "heddle_rt/status.h"
 
@@ -23,4 +23,4 @@ void rotaryTable(ThreadPool &pool, const double *frequencies, int64_t half,
 
 } // namespace heddle::runtime
 
-#endif // HEDDLE_RT_BACKENDS_CPU_KERNELS_TABLES_H
+#endif // HEDDLE_RT_BACKENDS_CPU_KERNELS_EMBEDDINGGRAD_H

@@ -1,6 +1,6 @@
-//===- Tables.cpp - Gradient of an embedding, rotary angles ---------------===//
+//===- EmbeddingGrad.cpp - Gradient of an embedding, rotary table ---------===//
 
-#include "backends/cpu/kernels/Tables.h"
+#include "backends/cpu/kernels/EmbeddingGrad.h"
 #include "backends/cpu/kernels/Convert.h"
 #include "backends/cpu/threads/ThreadPool.h"
 #include "support/Message.h"
