@@ -6,8 +6,12 @@ stages are equal with every schedule, on links that are fast against compute.
 Without --real, four stages run with --emulate-compute: each call sleeps for the
 time that the simulator assumes for it, so what differs is the simulator's order
 of events. A busy machine can only wake a sleeper late, so the fastest step counts.
-With --real, two stages compute on two cores, the simulator takes the calls' times
-from `heddle profile`, and the median step counts; the machine should be idle.
+With --real, two stages compute on two cores, and the simulator takes the calls' times
+from `heddle profile`. The machine should be idle: calls take longer beside other work.
+Of the steps whose calls take at most 5 % longer than those of the quickest step, the
+median one counts. Printed is also how long the calls of a step take, from the quickest
+step to the slowest one, and what other processes (or, on a virtual machine, its host)
+took of the cores meanwhile. Figures mean little if that is more than 2 %.
 
 With --no-barrier, steps overlap (--pipeline-barrier none), and a step's time is the
 period of steps. The model's embedding and head are not tied then: the gradients of
@@ -26,10 +30,13 @@ import argparse
 import collections
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
+import time
 
+Run = collections.namedtuple("Run", ["seconds", "bubble", "calls"])
 SCHEDULES = ["gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"]
 
 
@@ -52,8 +59,9 @@ def formula(schedule, stages, micro_batches):
 
 
 def read_trace(path, step, overlaps):
-    """Returns the seconds of each run of the step, and its bubble. If runs overlap,
-    a run takes the time from the end of the one before."""
+    """Returns for each run of the step its seconds, its bubble, and the seconds of
+    its calls, as the mean over devices. If runs overlap, a run takes the time from the
+    end of the one before."""
     with open(path) as file:
         events = json.load(file)["traceEvents"]
     begin, end = collections.defaultdict(list), collections.defaultdict(list)
@@ -71,9 +79,19 @@ def read_trace(path, step, overlaps):
     runs = []
     for run in sorted(begin)[1:]:  # the first one warms up
         since = max(end[run - 1]) if overlaps else min(begin[run])
-        seconds = max(end[run]) - since
-        runs.append((seconds * 1e-6, 1 - busy[run] / len(ranks) / seconds))
+        seconds, calls = max(end[run]) - since, busy[run] / len(ranks)
+        runs.append(Run(seconds * 1e-6, 1 - calls / seconds, calls * 1e-6))
     return runs[:-1] if overlaps else runs  # none runs beside the last one's end
+
+
+def others_seconds():
+    """Returns the seconds for which the cores have worked for processes that this one
+    has not waited for, or were taken by the host of a virtual machine."""
+    with open("/proc/stat") as file:
+        user, nice, system, _, _, *others = map(int, file.readline().split()[1:9])
+    own = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ((user + nice + system + sum(others)) / os.sysconf("SC_CLK_TCK")
+            - own.ru_utime - own.ru_stime)
 
 
 class Bench:
@@ -118,6 +136,7 @@ class Bench:
         """Pipelines cannot be profiled: measures the calls of two devices that
         compute the whole model at once, each for as many rows."""
         heddle("profile", *self.size(), "--batch", "4", "--mesh", "dp=2",
+               "--micro-batches", "2",
                "--cluster", self.cluster, "--cores", "1", "--runs", "10",
                "-o", self.profile)
 
@@ -128,19 +147,26 @@ class Bench:
         trace = os.path.join(self.options.folder, f"{schedule}.json")
         emulate = [] if self.options.real else ["--emulate-compute"]
         steps = str(self.options.steps + 1)
+        begin, others = time.monotonic(), others_seconds()
         heddle("train", *flags, *timing, "--emulate", self.cluster, *emulate,
                "--cores", "1", "--data", self.text, "--steps", steps,
                "--trace", trace, "--trace-steps", steps, "--eval-windows", "1",
                "--no-checkpoints", "-o", os.path.join(self.options.folder, "run"))
+        others = (others_seconds() - others) / (time.monotonic() - begin)
         runs = read_trace(trace, "step", self.options.no_barrier)
+        calls = [run.calls for run in runs]
+        if self.options.real:
+            runs = [run for run in runs if run.calls <= 1.05 * min(calls)]
         choose = statistics.median if self.options.real else min
-        measured = choose(seconds for seconds, _ in runs)
+        measured = choose(run.seconds for run in runs)
         computing = [times["computing"] for times in simulated["list_times"]]
         seconds = simulated["seconds"]
         return {"schedule": schedule, "simulated": seconds, "measured": measured,
                 "error": seconds / measured - 1,
                 "simulated_bubble": 1 - statistics.mean(computing) / seconds,
-                "measured_bubble": choose(bubble for _, bubble in runs),
+                "measured_bubble": choose(run.bubble for run in runs),
+                "calls": [min(calls), max(calls)],
+                "others": others / os.cpu_count(),
                 "formula": formula(schedule, self.stages,
                                    self.options.micro_batches)}
 
@@ -166,11 +192,14 @@ def main():
     for schedule in options.schedules or SCHEDULES:
         row = bench.run(schedule)
         results.append(row)
+        times = [1e3 * seconds for seconds in row["calls"]]
         known = "" if row["formula"] is None else f"{100 * row['formula']:6.1f} %"
         print(f"{schedule:12} {1e3 * row['simulated']:9.1f} ms "
               f"{1e3 * row['measured']:9.1f} ms {100 * row['error']:+6.1f} %   "
               f"{100 * row['simulated_bubble']:14.1f} % "
-              f"{100 * row['measured_bubble']:7.1f} % {known:>8}", flush=True)
+              f"{100 * row['measured_bubble']:7.1f} % {known:>8}"
+              + options.real * (f"   calls {times[0]:.0f} to {times[1]:.0f} ms, others "
+                                f"{100 * row['others']:.1f} %"), flush=True)
     if options.json:
         with open(options.json, "w") as file:
             json.dump(results, file, indent=1)
