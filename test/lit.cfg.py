@@ -54,6 +54,8 @@ else:
         if subprocess.run(command.split(), capture_output=True).returncode == 0:
             config.available_features.add("network-namespaces")
 
+    if shutil.which("ptxas") or os.path.exists("/usr/local/cuda/bin/ptxas"):
+        config.available_features.add("ptxas")
     # A folder with the libraries of an emulated GPU.
     gpu = os.path.join(config.heddle_binary_root, "lib", "emulated-gpu")
     if os.path.exists(os.path.join(gpu, "libcuda.so.1")):

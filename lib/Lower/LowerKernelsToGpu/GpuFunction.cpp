@@ -45,7 +45,7 @@ static void describeParameters(LLVM::LLVMFuncOp function, OpBuilder &builder,
 static void setBlocksAtOnce(LLVM::LLVMFuncOp function, OpBuilder &builder,
                             ArrayRef<std::unique_ptr<GpuEmitter>> emitters) {
   // So many registers it gives to each kernel.
-  constexpr int64_t kFewRegisters = 40;
+  constexpr int64_t kFewRegisters = 64;
   int64_t blocks = INT64_MAX;
   bool needs = false;
   for (const std::unique_ptr<GpuEmitter> &emitter : emitters) {

@@ -121,13 +121,14 @@ void GpuLayout::chooseWidths() {
     }
   }
   // Nests of the same loops share values in registers only if each thread has
-  // the same elements in them.
+  // the same elements in them. An access of wider elements then takes several
+  // pieces of 16 bytes.
   for (SharedNest &shared : nests)
     for (SharedNest &other : nests)
       if (shared.nest->loops == other.nest->loops &&
           shared.sharing == Sharing::Elements &&
           other.sharing == Sharing::Elements)
-        shared.width = std::min(shared.width, other.width);
+        shared.width = std::max(shared.width, other.width);
 }
 
 int64_t GpuLayout::countOfThread(const SharedNest &shared) const {

@@ -76,6 +76,12 @@ heddle::optimizeForGpu(ModuleOp module, llvm::TargetMachine &machine,
   registerNVVMDialectTranslation(registry);
   module.getContext()->appendDialectRegistry(registry);
   OwningOpRef<ModuleOp> part(ModuleOp::create(module.getLoc()));
+  // The alignment of accesses follows from it. Without it, numbers of 64 bits
+  // would be aligned to four bytes, and be two accesses each.
+  llvm::DataLayout layout = machine.createDataLayout();
+  (*part)->setAttr(LLVM::LLVMDialect::getDataLayoutAttrName(),
+                   StringAttr::get(module.getContext(),
+                                   layout.getStringRepresentation()));
   OpBuilder builder = OpBuilder::atBlockEnd(part->getBody());
   for (LLVM::LLVMFuncOp kernel : getGpuKernels(module)) {
     std::string shared = (kernel.getName() + "_shared").str();
@@ -88,7 +94,7 @@ heddle::optimizeForGpu(ModuleOp module, llvm::TargetMachine &machine,
   if (!code)
     return module.emitError() << "cannot be translated to LLVM IR";
   code->setTargetTriple(kTriple);
-  code->setDataLayout(machine.createDataLayout());
+  code->setDataLayout(layout);
 
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = false;

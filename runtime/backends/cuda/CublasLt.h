@@ -93,6 +93,9 @@ inline constexpr size_t kLeastVersion = 120000;
   X(heuristic, cublasLtMatmulAlgoGetHeuristic, Result,                         \
     (Handle, MatmulDesc, Layout, Layout, Layout, Layout, Preference, int,      \
      HeuristicResult *, int *))                                                \
+  X(algorithmCheck, cublasLtMatmulAlgoCheck, Result,                           \
+    (Handle, MatmulDesc, Layout, Layout, Layout, Layout, const Algorithm *,    \
+     HeuristicResult *))                                                       \
   X(matmul, cublasLtMatmul, Result,                                            \
     (Handle, MatmulDesc, const void *, const void *, Layout, const void *,     \
      Layout, const void *, const void *, Layout, void *, Layout,               \

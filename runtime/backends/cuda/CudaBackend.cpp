@@ -19,6 +19,8 @@ namespace {
 
 /// Ranks on one GPU take turns on it: more than these would hardly progress.
 constexpr int64_t kMostRanks = 64;
+/// In the artifact's folder.
+constexpr const char *kChoicesFile = "products.json";
 
 class CudaBackend final : public Backend {
 public:
@@ -97,11 +99,14 @@ public:
     auto shared =
         std::make_shared<const std::vector<LoadedKernel>>(std::move(*kernels));
     auto meetings = std::make_shared<Meetings>(options.collectiveTimeout);
+    auto choices =
+        std::make_shared<ProductChoices>(options.directory / kChoicesFile);
     std::vector<std::unique_ptr<heddle_rt_device>> devices;
     for (int32_t rank : options.ranks) {
       auto device = std::make_unique<CudaDevice>(rank, *card, shared,
                                                  options.coresPerDevice);
       HEDDLE_RT_RETURN_IF_ERROR(device->start(options.streams));
+      device->shareChoices(choices);
       HEDDLE_RT_RETURN_IF_ERROR(device->prepareAttention(
           parseAttentionChoice(options.code->attention), options.attentions));
       std::vector<GroupView> groups;

@@ -394,6 +394,8 @@ Status CudaDevice::beginCapture() {
 }
 
 Status CudaDevice::endRun() {
+  if (products.choices)
+    products.choices->write();
   if (!capturing)
     return Status::success();
   Runs &runs = tables[*capturing];

@@ -30,6 +30,11 @@ public:
   /// Set if calls meet those of other ranks. A graph cannot hold such calls.
   bool hasPeers = false;
 
+  /// Lets the ranks of a session share what was measured.
+  void shareChoices(std::shared_ptr<ProductChoices> choices) {
+    products.choices = std::move(choices);
+  }
+
   /// Chooses who computes the program's attentions, and makes cuDNN's plans.
   Status prepareAttention(AttentionChoice choice,
                           const heddle_rt_attention_call *calls);

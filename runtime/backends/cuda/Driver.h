@@ -67,6 +67,8 @@ inline constexpr int kLeastDriver = 12000;
   X(eventCreate, cuEventCreate, (Event *, unsigned))                           \
   X(eventDestroy, cuEventDestroy_v2, (Event))                                  \
   X(eventRecord, cuEventRecord, (Event, Stream))                               \
+  X(eventSynchronize, cuEventSynchronize, (Event))                             \
+  X(eventElapsedTime, cuEventElapsedTime, (float *, Event, Event))             \
   X(moduleLoadDataEx, cuModuleLoadDataEx,                                      \
     (Module *, const void *, unsigned, int *, void **))                        \
   X(moduleUnload, cuModuleUnload, (Module))                                    \

@@ -142,43 +142,6 @@ Status ProductLibrary::describe(const heddle_rt_matmul_desc &desc,
                 batch.c_stride);
 }
 
-Expected<bool> ProductLibrary::choose(const Key &key, Prepared &product) {
-  const CublasLt &f = library->functions;
-  blas::Preference preference = nullptr;
-  HEDDLE_RT_RETURN_IF_ERROR(CublasLt::check(f.preferenceCreate(&preference),
-                                            "cublasLtMatmulPreferenceCreate"));
-  Status status;
-  auto set = [&](int attribute, const auto &value) {
-    if (status.ok())
-      status = CublasLt::check(
-          f.preferenceSet(preference, attribute, &value, sizeof value),
-          "cublasLtMatmulPreferenceSetAttribute");
-  };
-  set(blas::kMaxWorkspace, uint64_t(kWorkspaceBytes));
-  set(blas::kSchemeMask, blas::kFloatSums);
-  set(blas::kAlignmentA, key.b); // cuBLASLt's A is our B
-  set(blas::kAlignmentB, key.a);
-  set(blas::kAlignmentC, key.c);
-  set(blas::kAlignmentD, key.c);
-  blas::HeuristicResult found{};
-  int count = 0;
-  blas::Result result = blas::kSuccess;
-  if (status.ok())
-    result = f.heuristic(library->handle, product.operation, product.left,
-                         product.right, product.result, product.result,
-                         preference, 1, &found, &count);
-  f.preferenceDestroy(preference);
-  HEDDLE_RT_RETURN_IF_ERROR(status);
-  if (result == blas::kNotSupported)
-    return false;
-  HEDDLE_RT_RETURN_IF_ERROR(
-      CublasLt::check(result, "cublasLtMatmulAlgoGetHeuristic"));
-  if (count < 1 || found.state != blas::kSuccess)
-    return false;
-  product.algorithm = found.algorithm;
-  return true;
-}
-
 /// Returns the loop that becomes cuBLASLt's batch: the innermost one whose
 /// iterations write different matrices and add the same bias, without an
 /// epilogue. -1: none.
@@ -191,7 +154,8 @@ static int findBatchLoop(const heddle_rt_matmul_desc &desc) {
 }
 
 Expected<const ProductLibrary::Prepared *>
-ProductLibrary::prepare(const heddle_rt_matmul_desc &desc, const Call &call) {
+ProductLibrary::prepare(int32_t stream, const heddle_rt_matmul_desc &desc,
+                        const Call &call) {
   Key key{&desc,
           call.kind,
           alignmentOf(call.a),
@@ -203,13 +167,13 @@ ProductLibrary::prepare(const heddle_rt_matmul_desc &desc, const Call &call) {
   Prepared &product = place->second;
   if (!isNew)
     return &product;
-  Expected<bool> found = make(key, call, call.kind, product);
+  Expected<bool> found = make(stream, key, call, call.kind, product);
   if (found.ok() && !*found &&
       epilogueOf(call.kind) != blas::kEpilogueDefault) {
     product.destroy(library->functions);
     product = {};
     product.isApart = true;
-    found = make(key, call, Kind::Plain, product);
+    found = make(stream, key, call, Kind::Plain, product);
   }
   if (found.ok() && *found)
     return &product;
@@ -220,7 +184,8 @@ ProductLibrary::prepare(const heddle_rt_matmul_desc &desc, const Call &call) {
   return std::move(status).in(concat("product ", cuda::describe(desc)));
 }
 
-Expected<bool> ProductLibrary::make(const Key &key, const Call &call, Kind kind,
+Expected<bool> ProductLibrary::make(int32_t stream, const Key &key,
+                                    const Call &call, Kind kind,
                                     Prepared &product) {
   product.kind = kind;
   // Kernels that follow the product take the batch of the call's kind.
@@ -230,7 +195,7 @@ Expected<bool> ProductLibrary::make(const Key &key, const Call &call, Kind kind,
   // The choice takes their alignment from the addresses.
   if (kind == call.kind)
     HEDDLE_RT_RETURN_IF_ERROR(setPointers(product, call));
-  return choose(key, product);
+  return choose(stream, key, call, product);
 }
 
 static const void *offset(const void *pointer, int64_t elements, int32_t type) {
@@ -239,21 +204,27 @@ static const void *offset(const void *pointer, int64_t elements, int32_t type) {
                  : nullptr;
 }
 
+Status ProductLibrary::multiply(int32_t stream, const Prepared &product,
+                                const Call &call) {
+  float one = 1, keep = call.accumulates ? 1 : 0;
+  return CublasLt::check(
+      library->functions.matmul(library->handle, product.operation, &one,
+                                call.b, product.left, call.a, product.right,
+                                &keep, call.c, product.result, call.c,
+                                product.result, &product.algorithm,
+                                reinterpret_cast<void *>(workspaces[stream]),
+                                product.workspaceBytes, device.stream(stream)),
+      "cublasLtMatmul");
+}
+
 Status ProductLibrary::issue(int32_t stream, const heddle_rt_matmul_desc &desc,
                              const Call &call) {
-  Expected<const Prepared *> product = prepare(desc, call);
+  Expected<const Prepared *> product = prepare(stream, desc, call);
   HEDDLE_RT_RETURN_IF_ERROR(product.status());
   const Prepared &found = **product;
   if (!found.isApart)
     HEDDLE_RT_RETURN_IF_ERROR(setPointers(found, call));
-  float one = 1, keep = call.accumulates ? 1 : 0;
-  HEDDLE_RT_RETURN_IF_ERROR(CublasLt::check(
-      library->functions.matmul(
-          library->handle, found.operation, &one, call.b, found.left, call.a,
-          found.right, &keep, call.c, found.result, call.c, found.result,
-          &found.algorithm, reinterpret_cast<void *>(workspaces[stream]),
-          kWorkspaceBytes, device.stream(stream)),
-      "cublasLtMatmul"));
+  HEDDLE_RT_RETURN_IF_ERROR(multiply(stream, found, call));
   return found.isApart ? finishApart(stream, desc, call, found.batchLoop)
                        : Status::success();
 }

@@ -3,7 +3,7 @@
 #ifndef HEDDLE_RT_BACKENDS_CUDA_PRODUCTS_H
 #define HEDDLE_RT_BACKENDS_CUDA_PRODUCTS_H
 
-#include "backends/cuda/Card.h"
+#include "backends/cuda/ProductChoices.h"
 #include "heddle_rt/abi.h"
 
 #include <compare>
@@ -31,9 +31,13 @@ public:
     std::optional<heddle_rt_epilogue> epilogue = std::nullopt;
   };
 
-  /// Issues a product. The first call of a descriptor chooses an algorithm.
+  /// Issues a product. The first call of a descriptor chooses an algorithm: the
+  /// one of `choices`, or else the fastest of those that the library proposes.
   Status run(int32_t stream, const heddle_rt_matmul_desc &desc,
              Operands operands);
+
+  /// Set before the first product.
+  std::shared_ptr<ProductChoices> choices;
 
   /// The bytes of workspace for each stream that computes products.
   static constexpr size_t kWorkspaceBytes = size_t(32) << 20;
@@ -55,6 +59,7 @@ private:
     blas::MatmulDesc operation = nullptr;
     blas::Layout left = nullptr, right = nullptr, result = nullptr;
     blas::Algorithm algorithm{};
+    size_t workspaceBytes = kWorkspaceBytes;
     int batchLoop = -1; ///< the loop that is cuBLASLt's batch; -1: none
     Kind kind = Kind::Plain;
     /// cuBLASLt has no algorithm with the epilogue: this is the plain product,
@@ -83,17 +88,26 @@ private:
   static uint32_t epilogueOf(Kind kind);
   /// Whether cuBLASLt reads or writes gelu's input.
   static bool usesAux(Kind kind);
-  Expected<const Prepared *> prepare(const heddle_rt_matmul_desc &desc,
-                                     const Call &call);
+  Expected<const Prepared *>
+  prepare(int32_t stream, const heddle_rt_matmul_desc &desc, const Call &call);
   Status describe(const heddle_rt_matmul_desc &desc, Prepared &prepared);
   /// Sets the addresses of the bias and of the epilogue's memory.
   Status setPointers(const Prepared &prepared, const Call &call);
   /// Makes the descriptors of a kind of product and chooses an algorithm.
   /// Returns false if there is none.
-  Expected<bool> make(const Key &key, const Call &call, Kind kind,
-                      Prepared &prepared);
+  Expected<bool> make(int32_t stream, const Key &key, const Call &call,
+                      Kind kind, Prepared &prepared);
+  /// Asks cuBLASLt for the algorithms that it deems best, the best first.
+  Expected<std::vector<blas::HeuristicResult>> propose(const Key &key,
+                                                       const Prepared &product);
   /// Returns false if there is no algorithm.
-  Expected<bool> choose(const Key &key, Prepared &prepared);
+  Expected<bool> choose(int32_t stream, const Key &key, const Call &call,
+                        Prepared &prepared);
+  /// Measures some algorithms and sets the fastest.
+  Expected<ProductChoices::Choice>
+  measure(int32_t stream, const Call &call, Prepared &product,
+          const std::vector<blas::HeuristicResult> &proposed, size_t bytesOfC);
+  Status multiply(int32_t stream, const Prepared &product, const Call &call);
   Status issue(int32_t stream, const heddle_rt_matmul_desc &desc,
                const Call &call);
   /// Computes the epilogue of a plain product.

@@ -70,11 +70,12 @@ struct Wishes {
 };
 /// What Algorithm::data holds.
 struct Chosen {
-  uint64_t mark, m, n, k;
+  uint32_t mark, number; ///< among the proposed ones
+  uint64_t m, n, k;
   uint32_t alignments[4];
   uint64_t workspace;
 };
-constexpr uint64_t kMark = 0x6865646c65;
+constexpr uint32_t kMark = 0x65646c65;
 static_assert(sizeof(Chosen) <= sizeof(blas::Algorithm));
 
 template <typename T, typename H> T *from(H handle) {
@@ -289,7 +290,7 @@ blas::Result refuse(blas::Result result, const std::string &why) {
 
 extern "C" {
 
-size_t cublasLtGetVersion() { return 130000; }
+size_t cublasLtGetVersion() { return Gpu::get().machine.cublasLtVersion; }
 blas::Result cublasLtCreate(blas::Handle *handle) {
   *handle = reinterpret_cast<blas::Handle>(&Gpu::get());
   return 0;
@@ -384,12 +385,10 @@ blas::Result cublasLtMatmulPreferenceSetAttribute(blas::Preference preference,
         take(wishes.alignments[attribute - blas::kAlignmentA], value, bytes);
   return isKnown ? 0 : blas::kInvalidValue;
 }
-blas::Result cublasLtMatmulAlgoGetHeuristic(blas::Handle, blas::MatmulDesc desc,
-                                            blas::Layout a, blas::Layout b,
-                                            blas::Layout c, blas::Layout d,
-                                            blas::Preference preference, int,
-                                            blas::HeuristicResult *results,
-                                            int *count) {
+blas::Result cublasLtMatmulAlgoGetHeuristic(
+    blas::Handle, blas::MatmulDesc desc, blas::Layout a, blas::Layout b,
+    blas::Layout c, blas::Layout d, blas::Preference preference, int wanted,
+    blas::HeuristicResult *results, int *count) {
   std::lock_guard lock(Gpu::get().mutex);
   const Wishes &wishes = *from<Wishes>(preference);
   Sizes sizes;
@@ -402,12 +401,39 @@ blas::Result cublasLtMatmulAlgoGetHeuristic(blas::Handle, blas::MatmulDesc desc,
   // Other schemes round parts of a sum to the type of C.
   if (wishes.schemes & ~blas::kFloatSums)
     return refuse(blas::kNotSupported, "sums that are not in f32 are allowed");
-  Chosen chosen{kMark, sizes.m, sizes.n, sizes.k, {}, wishes.workspace};
-  std::copy_n(wishes.alignments, 4, chosen.alignments);
-  results[0] = {};
-  std::memcpy(&results[0].algorithm, &chosen, sizeof chosen);
-  results[0].workspaceBytes = wishes.workspace;
-  *count = 1;
+  for (int i = 0; i < std::min(wanted, Gpu::get().machine.algorithms); ++i) {
+    Chosen chosen{kMark, uint32_t(i),          sizes.m, sizes.n, sizes.k,
+                  {},    wishes.workspace >> i};
+    std::copy_n(wishes.alignments, 4, chosen.alignments);
+    results[i] = {};
+    std::memcpy(&results[i].algorithm, &chosen, sizeof chosen);
+    results[i].workspaceBytes = chosen.workspace;
+    ++*count;
+  }
+  return 0;
+}
+/// "Performs correctness check on the matrix multiply algo descriptor [...] and
+/// whether the algo is supported [...] If the descriptor is valid, the function
+/// returns the workspace size".
+blas::Result cublasLtMatmulAlgoCheck(blas::Handle, blas::MatmulDesc desc,
+                                     blas::Layout a, blas::Layout b,
+                                     blas::Layout c, blas::Layout d,
+                                     const blas::Algorithm *algorithm,
+                                     blas::HeuristicResult *result) {
+  std::lock_guard lock(Gpu::get().mutex);
+  Sizes sizes;
+  std::string rule =
+      findBrokenRule(*from<Desc>(desc), *from<Matrix>(a), *from<Matrix>(b),
+                     *from<Matrix>(c), *from<Matrix>(d), sizes);
+  Chosen chosen;
+  std::memcpy(&chosen, algorithm, sizeof chosen);
+  if (!rule.empty() || chosen.mark != kMark || chosen.m != sizes.m ||
+      chosen.n != sizes.n || chosen.k != sizes.k ||
+      int(chosen.number) >= Gpu::get().machine.algorithms)
+    return blas::kNotSupported;
+  *result = {};
+  result->algorithm = *algorithm;
+  result->workspaceBytes = chosen.workspace;
   return 0;
 }
 blas::Result
@@ -448,6 +474,8 @@ cublasLtMatmul(blas::Handle, blas::MatmulDesc descHandle, const void *alpha,
     return refuse(blas::kInvalidValue, "C is not D");
   ++gpu.counts.launches;
   ++gpu.counts.products;
+  int slower = gpu.machine.algorithms - 1 - int(chosen.number);
+  gpu.counts.fastest += slower == 0;
   auto isMisaligned = [](const Matrix &matrix) {
     return matrix.columns > 1 &&
            size_t(matrix.leading) * matrix.elementBytes() % 16 != 0;
@@ -485,6 +513,7 @@ cublasLtMatmul(blas::Handle, blas::MatmulDesc descHandle, const void *alpha,
                      "auxiliary buffer");
                if (!text.empty())
                  return "cuBLASLt: " + text;
+               gpu.clock += 1 + slower;
                return multiply(desc, left, a, right, b, result, d, sizes,
                                factor, keep);
              },

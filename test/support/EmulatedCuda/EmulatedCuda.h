@@ -26,6 +26,10 @@ struct Machine {
   int driverVersion = 13000;
   int major = 9, minor = 0; ///< compute capability
   size_t memoryBytes = size_t(1) << 30;
+  /// The algorithms that cuBLASLt proposes for each product. The last one is
+  /// the fastest.
+  int algorithms = 1;
+  size_t cublasLtVersion = 130000;
 };
 void setMachine(const Machine &machine);
 
@@ -44,6 +48,7 @@ std::string takeFault();
 /// What was done since the last call.
 struct Counts {
   int64_t launches = 0, graphLaunches = 0, products = 0, attentions = 0;
+  int64_t fastest = 0; ///< products by the fastest algorithm
   /// Products with a matrix whose columns do not all begin at multiples of 16
   /// bytes, which tensor cores read slowly.
   int64_t misaligned = 0;

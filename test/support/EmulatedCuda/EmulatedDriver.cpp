@@ -199,6 +199,7 @@ Result cuEventRecord(cuda::Event event, cuda::Stream stream) {
   auto record = std::make_shared<Record>();
   record->capture = streamOf(stream)->capture;
   state<EventState>(event)->last = record;
+  state<EventState>(event)->stream = streamOf(stream);
   Gpu::get().issue(streamOf(stream),
                    {Operation::Kind::Record, nullptr, record});
   return 0;
@@ -218,6 +219,24 @@ Result cuStreamWaitEvent(cuda::Stream stream, cuda::Event event, unsigned) {
   if (own->capture != record->capture)
     return kCaptureIsolation;
   Gpu::get().issue(own, {Operation::Kind::Wait, nullptr, record});
+  return 0;
+}
+
+Result cuEventSynchronize(cuda::Event event) {
+  auto lock = lockGpu();
+  const EventState &own = *state<EventState>(event);
+  if (!own.last || own.last->isDone)
+    return 0;
+  return own.last->capture ? kCaptureUnsupported : Gpu::get().drain(own.stream);
+}
+Result cuEventElapsedTime(float *milliseconds, cuda::Event start,
+                          cuda::Event end) {
+  auto lock = lockGpu();
+  std::shared_ptr<Record> from = state<EventState>(start)->last,
+                          to = state<EventState>(end)->last;
+  if (!from || !to || !from->isDone || !to->isDone)
+    return kInvalidHandle;
+  *milliseconds = float((to->time - from->time) / 1000);
   return 0;
 }
 

@@ -195,8 +195,10 @@ Result Gpu::drain(StreamState *target) {
       streams.erase(stream);
       delete stream;
     }
-    if (operation.kind == Operation::Kind::Record)
+    if (operation.kind == Operation::Kind::Record) {
       operation.record->isDone = true;
+      operation.record->time = clock;
+    }
     if (operation.kind == Operation::Kind::Work)
       if (std::string message = operation.work(); !message.empty())
         return report(message);

@@ -33,6 +33,7 @@ enum : Result {
 /// One record of an event.
 struct Record {
   bool isDone = false;
+  double time = 0; ///< of the GPU's clock, in microseconds, when it is done
   struct Capture *capture = nullptr; ///< that it is a part of
 };
 
@@ -59,6 +60,7 @@ using GraphState = std::vector<std::vector<Operation>>;
 
 struct EventState {
   std::shared_ptr<Record> last;
+  StreamState *stream = nullptr; ///< of the last record
 };
 
 struct ModuleState {
@@ -98,6 +100,7 @@ public:
   Result drain(StreamState *stream);
   Result report(std::string message);
   std::mt19937_64 random{1};
+  double clock = 0; ///< the time that products took, in microseconds
 
   // Kernels.
   std::vector<std::unique_ptr<GpuEmulator>> provided;
