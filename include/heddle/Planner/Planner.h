@@ -196,8 +196,8 @@ struct PlanReport {
   /// Whether the figures are those of few layers, extrapolated.
   bool isExtrapolated = false;
   /// No candidate of the search space takes less: the least of the lower bounds
-  /// of candidates that were not compiled with all layers and the times of
-  /// those that were.
+  /// of candidates that were not judged and the time of the plan. Judged ones
+  /// count by their simulated times, even if extrapolated from few layers.
   double bound = 0;
   int64_t candidates = 0; ///< judged or left out
   int64_t compiled = 0;   ///< programs of few layers; some stand for several

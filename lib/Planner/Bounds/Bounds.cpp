@@ -175,7 +175,8 @@ struct PipelineWork {
 /// that it keeps busy longest. `one` is what a stage computes and stores.
 double BoundModel::getTraffic(const Candidate &candidate,
                               const MeshTopology &topology,
-                              const ProgramCounts &one) const {
+                              const ProgramCounts &one,
+                              const ProgramCounts &layer) const {
   MeshAxes axes(candidate.mesh);
   double micro = double(candidate.microBatches);
   double part =
@@ -196,9 +197,17 @@ double BoundModel::getTraffic(const Candidate &candidate,
               addsAlways ? micro : 1);
     if (candidate.zeroLevel == 0)
       links.add(replicas, one.gradients / tensor, 1);
-    else if (candidate.zeroLevel >= 3)
+    else if (candidate.zeroLevel >= 3) {
       links.add(axes.storage, one.parameters / tensor * narrow, micro);
-    else
+      // Each part of a micro-batch gathers a weight in its forward and in its
+      // backward pass, because others are gathered between the two. In the last
+      // layer, one gather may serve both.
+      double others = double(request.program.layers.value_or(1) - 1) /
+                      double(candidate.mesh.pipeline);
+      if (!statesSplits() && !statesStorage())
+        links.add(axes.storage, others * layer.readTwice / tensor * narrow,
+                  micro * double(2 * candidate.subBatches - 1));
+    } else
       links.add(axes.storage, one.parameters / tensor, 1);
   }
   return links.getMost();
@@ -213,8 +222,7 @@ double BoundModel::getTraffic(const Candidate &candidate,
 double BoundModel::getUpdateTraffic(const Candidate &candidate,
                                     const MeshTopology &topology,
                                     const ProgramCounts &one) const {
-  if (candidate.decidesOperators || statesSplits() ||
-      (request.stated && !request.stated->storage.empty()))
+  if (candidate.decidesOperators || statesSplits() || statesStorage())
     return 0;
   MeshAxes axes(candidate.mesh);
   double tensor = double(topology.getSize(axes.tensor));
@@ -288,29 +296,74 @@ BoundModel::estimateCollectives(const Candidate &candidate,
   return {tensorSeconds, contextSeconds, dataSeconds};
 }
 
+/// Returns a lower bound of the bytes that stay from the forward to the
+/// backward pass, if nothing is computed again. Every device of a tensor
+/// parallel group has the whole operands of products that it splits along
+/// weights. A part of the batch may have ended before the next one begins. The
+/// first stage of a pipeline works on as many micro-batches as there are
+/// stages, and its forward pass is a program of its own, of all parts.
+double BoundModel::getKept(const Candidate &candidate,
+                           const MeshTopology &topology,
+                           const ProgramCounts &all,
+                           const ProgramCounts &layer) const {
+  MeshAxes axes(candidate.mesh);
+  auto tensor = double(topology.getSize(axes.tensor));
+  // With other splits, anything may be in parts.
+  bool isStandard = !candidate.decidesOperators && !statesSplits();
+  auto getBytes = [&](const ProgramCounts &counts) {
+    return counts.keptInParts / tensor +
+           counts.keptWhole / (isStandard ? 1 : tensor);
+  };
+  double part =
+      1 / double(topology.getSize(axes.data) * topology.getSize(axes.context));
+  if (candidate.mesh.pipeline == 1)
+    return getBytes(all) * part / double(candidate.subBatches);
+  auto held = double(std::min(candidate.mesh.pipeline, candidate.microBatches));
+  return getBytes(layer) * part * held * getLeastLayers(candidate);
+}
+
 /// Returns the seconds of a layer's products that the candidate computes again
 /// at least, if one device computes them. The optimal choice need not repeat
-/// anything if the memory suffices. Neither need a program with a ring: its
-/// steps may be taken for layers, and what it has received stays.
+/// anything if the memory suffices. `state` has the bytes of variables.
 double BoundModel::getRepeated(const Candidate &candidate,
-                               const ProgramCounts &layer) const {
-  if (candidate.mesh.context > 1)
+                               const MeshTopology &topology,
+                               const StepCounts &step, double state) const {
+  if (candidate.recompute != RecomputeMode::Layer &&
+      candidate.recompute != RecomputeMode::Communication)
     return 0;
-  if (candidate.recompute == RecomputeMode::Layer)
-    return layer.repeatedProducts;
   // The counts know which products the standard plan exchanges, whose results
   // stay. With other splits, the results of others may stay.
-  if (candidate.recompute == RecomputeMode::Communication &&
-      !candidate.decidesOperators && request.pins.replicated.empty() &&
-      !statesSplits())
-    return layer.repeatedProducts;
-  return 0;
+  bool isStandard = !candidate.decidesOperators &&
+                    request.pins.replicated.empty() && !statesSplits();
+  if (candidate.recompute == RecomputeMode::Communication && !isStandard)
+    return 0;
+  if (candidate.mesh.context == 1)
+    return step.layer.repeatedProducts;
+  // The steps of a ring may be taken for layers. Then all else stays, unless
+  // that exceeds the memory. What a ring has received may stay in any case, and
+  // with it what attention makes of it.
+  auto withoutRing = [](ProgramCounts counts) {
+    counts.keptInParts -= counts.keptOfAttention;
+    return counts;
+  };
+  double kept = getKept(candidate, topology, withoutRing(step.all),
+                        withoutRing(step.layer));
+  int64_t mostMemory =
+      request.memory + device.memory - request.cluster.device.memory;
+  bool fits = state + kept <= double(mostMemory);
+  return isStandard && !fits
+             ? step.layer.repeatedProducts - step.layer.repeatedAttention
+             : 0;
 }
 
 bool BoundModel::statesSplits() const {
   return request.stated &&
          (!request.stated->operators.empty() || !request.stated->pins.empty() ||
           !request.stated->splits.empty());
+}
+
+bool BoundModel::statesStorage() const {
+  return request.stated && !request.stated->storage.empty();
 }
 
 /// Returns a lower bound of the layers of a pipeline's first stage. A slow
@@ -327,12 +380,10 @@ double BoundModel::getLeastLayers(const Candidate &candidate) const {
 /// Returns whether each data parallel device does all work on weights and
 /// gradients that does not grow with the rows, in each micro-batch. If
 /// gradients are stored in parts, so are their sums. A step of one micro-batch
-/// sums none up. A table of positions may be split with the sequence.
+/// sums none up.
 bool BoundModel::repeatsFixed(const Candidate &candidate) const {
-  return candidate.microBatches > 1 && candidate.mesh.context == 1 &&
-         candidate.zeroLevel <= 1 && !candidate.decidesOperators &&
-         !statesSplits() &&
-         (!request.stated || request.stated->storage.empty());
+  return candidate.microBatches > 1 && candidate.zeroLevel <= 1 &&
+         !candidate.decidesOperators && !statesSplits() && !statesStorage();
 }
 
 llvm::Expected<CandidateBounds>
@@ -374,15 +425,8 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   double held = std::min(stages, micro);
   result.arena = one.keptBytes * held * part * split * keptPart +
                  (micro > 1 ? 0 : one.gradients / stored(1));
-  // What products of the backward pass read stays, if it is not computed again.
-  // A part of the batch may have ended before the next one begins. The first
-  // stage of a pipeline works on as many micro-batches as there are stages.
-  if (candidate.recompute == RecomputeMode::None) {
-    double ofStage = step.all.keptForProducts;
-    if (stages > 1)
-      ofStage = step.layer.keptForProducts * held * getLeastLayers(candidate);
-    result.kept = ofStage * part / tensor / double(candidate.subBatches);
-  }
+  if (candidate.recompute == RecomputeMode::None)
+    result.kept = getKept(candidate, *topology, step.all, step.layer);
 
   // Computation.
   double repeated = candidate.recompute == RecomputeMode::None ? 0 : kRepeated;
@@ -413,14 +457,20 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
     return isRepeated ? std::max(launched, computing / devices + fixed / tensor)
                       : launched;
   };
-  pipeline.all = getSeconds(step.all, step.computing, step.fixed);
+  // Tables of positions may be split with the sequence, so only layers count.
+  pipeline.all = getSeconds(
+      step.all, step.computing,
+      context > 1 ? std::min(step.fixed, pipeline.layers * step.fixedOfLayer)
+                  : step.fixed);
   pipeline.layer =
       getSeconds(step.layer, step.computingOfLayer, step.fixedOfLayer);
-  // The last layer of a program need not be computed again. The layers of a
-  // stage may begin and end within one.
-  double again = std::max(0.0, pipeline.layers - (isPipeline ? 2 : 1) *
-                                                     candidate.getNumStages());
-  pipeline.all += getRepeated(candidate, step.layer) * again / devices;
+  // The last layer of a program need not be computed again. The segments of a
+  // stage may begin and end within a layer.
+  double again =
+      std::max(0.0, pipeline.layers - double(candidate.getNumStages()) -
+                        (isPipeline ? 1 : 0));
+  pipeline.all +=
+      getRepeated(candidate, *topology, step, result.state) * again / devices;
   if (passes) {
     pipeline.all = std::max(pipeline.all, passes->all);
     pipeline.layer = std::max(pipeline.layer, passes->layer);
@@ -434,7 +484,7 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
                      micro * one.forwardProducts / devices * repeated +
                      others * (1 + 0.3 * repeated) + accumulation;
 
-  double traffic = getTraffic(candidate, *topology, one);
+  double traffic = getTraffic(candidate, *topology, one, step.layer);
   bool hides = getNamedSchedule(candidate.overlap).order.has_value();
   // Variables that are decided one by one may be stored in more parts.
   double least =

@@ -54,16 +54,20 @@ private:
   };
   const StepCounts &getCounts(int64_t microBatches);
   double getTraffic(const Candidate &candidate, const MeshTopology &topology,
-                    const ProgramCounts &one) const;
+                    const ProgramCounts &one, const ProgramCounts &layer) const;
   double getUpdateTraffic(const Candidate &candidate,
                           const MeshTopology &topology,
                           const ProgramCounts &one) const;
-  double getRepeated(const Candidate &candidate,
-                     const ProgramCounts &layer) const;
+  double getKept(const Candidate &candidate, const MeshTopology &topology,
+                 const ProgramCounts &all, const ProgramCounts &layer) const;
+  double getRepeated(const Candidate &candidate, const MeshTopology &topology,
+                     const StepCounts &step, double state) const;
   double getLeastLayers(const Candidate &candidate) const;
   bool repeatsFixed(const Candidate &candidate) const;
   /// Returns whether the user states axes of operators.
   bool statesSplits() const;
+  /// Returns whether the user states how variables are stored.
+  bool statesStorage() const;
   /// Of a step: sums of tensor parallelism, exchanges of keys and values, and
   /// gradients with stored variables.
   struct CollectiveSeconds {

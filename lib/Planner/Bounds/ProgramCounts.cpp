@@ -18,14 +18,16 @@ using namespace heddle;
 //===----------------------------------------------------------------------===//
 
 static constexpr double ProgramCounts::*kCounts[] = {
-    &ProgramCounts::weights,         &ProgramCounts::parameters,
-    &ProgramCounts::optimizerState,  &ProgramCounts::gradients,
-    &ProgramCounts::products,        &ProgramCounts::forwardProducts,
-    &ProgramCounts::otherBytes,      &ProgramCounts::updateBytes,
-    &ProgramCounts::keptBytes,       &ProgramCounts::numProducts,
-    &ProgramCounts::tensorSums,      &ProgramCounts::numTensorSums,
-    &ProgramCounts::keyBytes,        &ProgramCounts::computing,
-    &ProgramCounts::keptForProducts, &ProgramCounts::repeatedProducts};
+    &ProgramCounts::weights,          &ProgramCounts::parameters,
+    &ProgramCounts::optimizerState,   &ProgramCounts::gradients,
+    &ProgramCounts::products,         &ProgramCounts::forwardProducts,
+    &ProgramCounts::otherBytes,       &ProgramCounts::updateBytes,
+    &ProgramCounts::keptBytes,        &ProgramCounts::numProducts,
+    &ProgramCounts::tensorSums,       &ProgramCounts::numTensorSums,
+    &ProgramCounts::keyBytes,         &ProgramCounts::computing,
+    &ProgramCounts::keptWhole,        &ProgramCounts::keptInParts,
+    &ProgramCounts::keptOfAttention,  &ProgramCounts::readTwice,
+    &ProgramCounts::repeatedProducts, &ProgramCounts::repeatedAttention};
 
 ProgramCounts ProgramCounts::add(const ProgramCounts &a, const ProgramCounts &b,
                                  double factor) {
@@ -90,7 +92,9 @@ private:
   void countUpdate(func::FuncOp function);
   void countSums(func::FuncOp function);
   void countRepeated(WorkOpInterface op, double seconds);
-  double getProductSeconds(WorkOpInterface op) const;
+  void countKept(Value value);
+  void countReadTwice(func::FuncOp function);
+  double getProductSeconds(Operation *op) const;
 
   ModuleOp module;
   const ClusterDevice &device;
@@ -169,9 +173,10 @@ void Counter::findForwardPass(func::FuncOp function) {
 
 /// Returns the seconds of a product at the device's rate; 0 for an op that is
 /// no product: one that sums over no loop of its own.
-double Counter::getProductSeconds(WorkOpInterface op) const {
-  auto ruled = dyn_cast<ShardingRuleOpInterface>(op.getOperation());
-  if (!ruled || op->getNumOperands() < 2)
+double Counter::getProductSeconds(Operation *op) const {
+  auto work = dyn_cast<WorkOpInterface>(op);
+  auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!work || !ruled || op->getNumOperands() < 2)
     return 0;
   ShardingRule rule = ruled.getShardingRule();
   bool sums = rule.meet.has_value();
@@ -185,7 +190,7 @@ double Counter::getProductSeconds(WorkOpInterface op) const {
   if (!sums || !operand)
     return 0;
   std::optional<double> rate = getProductRate(operand.getElementType(), device);
-  return rate ? double(op.getWork().flops) / *rate : 0;
+  return rate ? double(work.getWork().flops) / *rate : 0;
 }
 
 /// Counts a product of the forward pass, if recomputation repeats it.
@@ -196,6 +201,78 @@ void Counter::countRepeated(WorkOpInterface op, double seconds) {
     if (factor.kind == FactorKind::Sum && isTensorRole(factor.role))
       return;
   counts.repeatedProducts += seconds;
+  counts.repeatedAttention += rule.meet ? seconds : 0;
+}
+
+/// Returns whether tensor parallelism splits no dimension of an op's operand.
+static bool isWhole(Operation *op, unsigned operand) {
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  for (auto [i, factor] : llvm::enumerate(rule.factors))
+    if (isTensorRole(factor.role) &&
+        ShardingRule::runsOver(rule.operands[operand], i))
+      return false;
+  return true;
+}
+
+/// Returns whether an op may run again where its result is read, because
+/// reading its operands takes no more bytes: a cast to a wider type, a mask.
+static bool isCheap(Operation *op) {
+  if (!OpTrait::hasElementwiseMappableTraits(op))
+    return false;
+  int64_t read = 0;
+  for (Value operand : op->getOperands())
+    read += getBytes(operand.getType());
+  return read <= getBytes(op->getResult(0).getType());
+}
+
+/// Counts a result of the forward pass, if the backward pass reads it.
+void Counter::countKept(Value value) {
+  bool isKept = false, isForProduct = false, isWholeForProduct = false,
+       isOfAttention = false;
+  auto meets = [](Operation *op) {
+    auto ruled = dyn_cast_or_null<ShardingRuleOpInterface>(op);
+    return ruled && ruled.getShardingRule().meet;
+  };
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    isOfAttention |= meets(user);
+    if (forward.contains(user) || isa<StoreOp>(user) ||
+        user->hasTrait<OpTrait::IsTerminator>())
+      continue;
+    isKept = true;
+    if (getProductSeconds(user) == 0)
+      continue;
+    isForProduct = true;
+    isWholeForProduct |= isWhole(user, use.getOperandNumber());
+  }
+  if (!isKept)
+    return;
+  auto bytes = double(getBytes(value.getType()));
+  counts.keptBytes += bytes;
+  if (isWholeForProduct)
+    counts.keptWhole += bytes;
+  else if (isForProduct || !isCheap(value.getDefiningOp())) {
+    counts.keptInParts += bytes;
+    if (isOfAttention || meets(value.getDefiningOp()))
+      counts.keptOfAttention += bytes;
+  }
+}
+
+/// Counts the parameters that products of both passes read.
+void Counter::countReadTwice(func::FuncOp function) {
+  llvm::DenseMap<StringRef, std::pair<double, unsigned>> read;
+  function.walk([&](Operation *op) {
+    if (getProductSeconds(op) == 0)
+      return;
+    for (Value operand : op->getOperands())
+      if (LoadOp load = getLoad(operand)) {
+        auto &[bytes, passes] = read[load.getVariable()];
+        bytes = double(getBytes(load.getType()));
+        passes |= forward.contains(op) ? 1 : 2;
+      }
+  });
+  for (const auto &[variable, entry] : read)
+    counts.readTwice += entry.second == 3 ? entry.first : 0;
 }
 
 void Counter::countMicroBatch(func::FuncOp function) {
@@ -213,25 +290,10 @@ void Counter::countMicroBatch(func::FuncOp function) {
         counts.otherBytes += double(bytes.bytesRead + bytes.bytesWritten);
       }
     }
-    auto isProduct = [&](Operation *user) {
-      auto work = dyn_cast<WorkOpInterface>(user);
-      return work && getProductSeconds(work) > 0;
-    };
     if (isForward && !isa<LoadOp>(op) &&
         !(op->getNumResults() == 1 && getLoad(op->getResult(0))))
-      for (Value result : op->getResults()) {
-        bool isKept = false, isForProduct = false;
-        for (Operation *user : result.getUsers()) {
-          if (forward.contains(user) || isa<StoreOp>(user) ||
-              user->hasTrait<OpTrait::IsTerminator>())
-            continue;
-          isKept = true;
-          isForProduct |= isProduct(user);
-        }
-        auto bytes = double(getBytes(result.getType()));
-        counts.keptBytes += isKept ? bytes : 0;
-        counts.keptForProducts += isForProduct ? bytes : 0;
-      }
+      for (Value result : op->getResults())
+        countKept(result);
     auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
     if (!ruled || !isForward)
       return;
@@ -245,6 +307,7 @@ void Counter::countMicroBatch(func::FuncOp function) {
         counts.keyBytes += double(getBytes(operand.getType()));
   });
   countSums(function);
+  countReadTwice(function);
 }
 
 /// A value is a sum over devices if its op sums over a split factor, or if the

@@ -36,9 +36,15 @@ struct ProgramCounts {
   double otherBytes = 0;
   /// Bytes that the update reads and writes.
   double updateBytes = 0;
-  /// Bytes of results of the forward pass that the backward pass reads, and of
-  /// those that its products read.
-  double keptBytes = 0, keptForProducts = 0;
+  /// Of these, seconds of attention.
+  double repeatedAttention = 0;
+  /// Bytes of results of the forward pass that the backward pass reads, if no
+  /// two ops are fused. Of those that are certainly stored: the operands of
+  /// products that tensor parallelism does not split, which every device has
+  /// whole; all others; and of these, what attention reads and writes.
+  double keptBytes = 0, keptWhole = 0, keptInParts = 0, keptOfAttention = 0;
+  /// Bytes of the parameters that products of both passes read.
+  double readTwice = 0;
   /// Bytes, and number, of the values that are sums over devices if tensor
   /// parallelism splits features, heads and vocabulary; those of the forward
   /// pass.

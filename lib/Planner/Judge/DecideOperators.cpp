@@ -2,14 +2,18 @@
 
 #include "JudgeTools.h"
 #include "SimulatedExposure.h"
+#include <limits>
 
 using namespace mlir;
 using namespace heddle;
 
 /// The work of the solver on one program, in table entries.
 static constexpr uint64_t kSolverWork = 5'000'000;
-/// The most rounds of deciding and simulating for one candidate.
-static constexpr int64_t kMostRounds = 5;
+/// The most rounds of deciding and simulating for one candidate, and those
+/// after which it is given up if it takes this much longer than the standard
+/// plan.
+static constexpr int64_t kMostRounds = 5, kFewRounds = 2;
+static constexpr double kHopeless = 1.05;
 
 llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
                                             const Candidate &candidate,
@@ -64,6 +68,7 @@ llvm::Error Judge::findPrices(const Candidate &candidate) {
   // The first prices are those of the standard plan. A program without roles
   // has none: its communication counts in full.
   Prices next;
+  double standardSeconds = std::numeric_limits<double>::infinity();
   Candidate standard = candidate;
   standard.decidesOperators = false;
   if (llvm::Expected<Compiled> compiled = compile(standard, few)) {
@@ -74,6 +79,7 @@ llvm::Error Judge::findPrices(const Candidate &candidate) {
     if (failed(exposure))
       return messages->take();
     next.factors.approach(*exposure);
+    standardSeconds = simulation->seconds;
   } else {
     llvm::consumeError(compiled.takeError());
   }
@@ -81,7 +87,11 @@ llvm::Error Judge::findPrices(const Candidate &candidate) {
   std::string last;
   int64_t rounds = 0;
   bool isFixed = false;
-  while (rounds < kMostRounds && !isFixed) {
+  auto isHopeless = [&] {
+    return rounds >= kFewRounds &&
+           best->prediction.step > kHopeless * standardSeconds;
+  };
+  while (rounds < kMostRounds && !isFixed && !isHopeless()) {
     // Found by decideOperators(), and not decided again.
     prices[name] = next;
     llvm::Expected<Compiled> compiled = compile(candidate, few);

@@ -325,8 +325,8 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
   }
 }
 
-/// Returns the least time that a candidate which was not compiled with all
-/// layers could take, or the best one does.
+/// Returns the least time that a candidate which was not judged could take, or
+/// a judged one takes.
 double PlanSearch::getBound() const {
   double bound = best < 0 ? std::numeric_limits<double>::infinity()
                           : getBest()->figures.seconds;
@@ -334,8 +334,8 @@ double PlanSearch::getBound() const {
     if (!entry.isJudged && hasRoom(entry))
       bound = std::min(bound, entry.bounds.seconds);
   for (const JudgedCandidate &judged : report.judged)
-    if (judged.fits && !judged.isWhole)
-      bound = std::min(bound, judged.bound);
+    if (judged.fits)
+      bound = std::min(bound, judged.figures.seconds);
   return bound;
 }
 

@@ -3,6 +3,9 @@
 #include "Candidates/Candidates.h"
 #include "PlanRequests.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/raw_ostream.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -77,20 +80,20 @@ TEST(Candidates, AgreeWithPins) {
   }
 }
 
-// No candidate takes less time or state than its bounds.
-TEST(Bounds, HoldForSimulatedPrograms) {
-  PlanRequest request = makeRequest(4, 8);
+/// Expects that candidates take no less time and memory than their bounds. Of
+/// those that compute nothing again, every `step`-th one is simulated, and more
+/// of the others.
+void expectBounds(PlanRequest request, size_t step) {
   request.training.bf16 = true;
   Judge judge(request);
   BoundModel model = makeBounds(request, judge);
   SplitLimits limits =
       getSplitLimits(cantFail(judge.getTrainingStep({1, 1}, 2)));
   SearchSpace space = enumerateCandidates(request, limits);
-  // A few, with a step that is prime to the sizes of the inner loops, and more
-  // of those that compute again.
   for (size_t i = 0; i < space.candidates.size(); ++i) {
     const Candidate &candidate = space.candidates[i];
-    if (i % (candidate.recompute == RecomputeMode::None ? 67 : 47) != 0)
+    if (i % (candidate.recompute == RecomputeMode::None ? step : step - 20) !=
+        0)
       continue;
     CandidateBounds bounds = cantFail(model.rate(candidate));
     llvm::Expected<Judgement> judged = judge.judge(candidate, 4);
@@ -104,6 +107,35 @@ TEST(Bounds, HoldForSimulatedPrograms) {
               memory.parameters + memory.optimizerState + memory.gradients)
         << candidate.getName();
   }
+}
+
+// Steps that are prime to the sizes of the inner loops.
+TEST(Bounds, HoldForSimulatedPrograms) { expectBounds(makeRequest(4, 8), 67); }
+
+// Gated features, rotated keys of groups of heads, and tables that are not
+// tied.
+TEST(Bounds, HoldForSimulatedLlamas) {
+  int file;
+  llvm::SmallString<64> path;
+  ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("llama", "json", file, path));
+  llvm::FileRemover remover(path);
+  llvm::raw_fd_ostream(file, /*shouldClose=*/true) << R"({
+    "model_type": "llama", "num_hidden_layers": 4, "hidden_size": 64,
+    "num_attention_heads": 4, "num_key_value_heads": 2,
+    "intermediate_size": 192, "vocab_size": 256,
+    "max_position_embeddings": 32, "rms_norm_eps": 1e-5,
+    "hidden_act": "silu", "tie_word_embeddings": false})";
+  PlanRequest request = makeRequest(4, 8);
+  request.program.make = [&](MLIRContext &context, const ProgramSize &size) {
+    ImportOptions options;
+    options.path = path.str();
+    options.checkWeights = false;
+    options.sequence = 32;
+    options.batch = size.rows;
+    options.mostLayers = size.layers;
+    return importModel(context, options);
+  };
+  expectBounds(std::move(request), 97);
 }
 
 /// Returns a candidate that splits rows over `data` devices.
@@ -130,7 +162,7 @@ TEST(Bounds, AddOnlyWhatEveryRecomputationRepeats) {
   for (int64_t context : {1, 2}) {
     double none = rate(context, RecomputeMode::None);
     EXPECT_EQ(rate(context, RecomputeMode::Optimal), none);
-    // What a ring has received may stay.
+    // The steps of a ring may be taken for layers.
     for (RecomputeMode mode :
          {RecomputeMode::Layer, RecomputeMode::Communication}) {
       if (context > 1)
@@ -139,6 +171,71 @@ TEST(Bounds, AddOnlyWhatEveryRecomputationRepeats) {
         EXPECT_GT(rate(context, mode), none);
     }
   }
+}
+
+// If the steps of a ring are taken for layers, all else stays, for which there
+// may be no memory.
+TEST(Bounds, RepeatBesideARingWhatExceedsTheMemory) {
+  PlanRequest request = makeRequest(4, 8);
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  Candidate candidate = splitRows(2, Overlap::None);
+  candidate.mesh.context = 2;
+  candidate.mesh.statesContext = true;
+  CandidateBounds none = cantFail(model.rate(candidate));
+  for (RecomputeMode mode :
+       {RecomputeMode::Layer, RecomputeMode::Communication}) {
+    candidate.recompute = mode;
+    request.memory = int64_t(none.state + none.kept);
+    EXPECT_EQ(cantFail(model.rate(candidate)).seconds, none.seconds);
+    // Attention's values are less than half of what stays.
+    request.memory = int64_t(none.state + 0.5 * none.kept);
+    EXPECT_GT(cantFail(model.rate(candidate)).seconds, none.seconds);
+  }
+}
+
+// Tensor parallelism splits hidden features, but not the inputs of the products
+// that make them.
+TEST(Bounds, KeepInputsOfProductsWhole) {
+  PlanRequest request = makeRequest(4, 8);
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  auto getKept = [&](int64_t pipeline, int64_t tensor, int64_t parts) {
+    Candidate candidate = splitRows(4 / pipeline / tensor, Overlap::Auto);
+    candidate.mesh.pipeline = pipeline;
+    candidate.mesh.tensor = {tensor};
+    candidate.microBatches = pipeline;
+    candidate.subBatches = parts;
+    return cantFail(model.rate(candidate)).kept;
+  };
+  EXPECT_GT(getKept(1, 4, 1), 1.5 * getKept(1, 1, 1));
+  EXPECT_LT(getKept(1, 4, 1), 4 * getKept(1, 1, 1));
+  // Parts may follow each other within one program. The forward pass of a stage
+  // is one of its own.
+  EXPECT_DOUBLE_EQ(getKept(1, 4, 2), getKept(1, 4, 1) / 2);
+  EXPECT_DOUBLE_EQ(getKept(2, 2, 2), getKept(2, 2, 1));
+}
+
+// Each part of a batch gathers weights that are stored in parts, in both
+// passes.
+TEST(Bounds, GatherWeightsForEachPart) {
+  PlanRequest request = makeRequest(4, 8);
+  for (ClusterLevel &level : request.cluster.levels)
+    level.bandwidth /= 1e5;
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  auto rate = [&](int64_t zeroLevel, int64_t microBatches, int64_t parts) {
+    Candidate candidate = splitRows(4, Overlap::Auto);
+    candidate.zeroLevel = zeroLevel;
+    candidate.microBatches = microBatches;
+    candidate.subBatches = parts;
+    return cantFail(model.rate(candidate)).seconds;
+  };
+  // Sums of gradients and gathers of both passes, of which one is exchanged
+  // once more.
+  EXPECT_GT(rate(3, 1, 2), 1.4 * rate(3, 1, 1));
+  EXPECT_GT(rate(3, 2, 1), rate(3, 1, 2));
+  EXPECT_NEAR(rate(1, 1, 2), rate(1, 1, 1), 1e-3 * rate(1, 1, 1));
 }
 
 // Work that does not grow with the rows is done for each micro-batch, unless
