@@ -103,9 +103,14 @@ void expectBounds(PlanRequest request, size_t step) {
     EXPECT_GT(bounds.seconds, 0);
     const DeviceMemoryPlan &memory = judged->figures.memory;
     EXPECT_LE(bounds.kept, memory.arena + memory.slots) << candidate.getName();
-    EXPECT_LE(bounds.state,
-              memory.parameters + memory.optimizerState + memory.gradients)
+    EXPECT_LE(bounds.state + bounds.kept, memory.total())
         << candidate.getName();
+    // Of a pipeline, it is the mean of the stages, and the one that needs most
+    // memory may have a little less.
+    if (candidate.mesh.pipeline == 1)
+      EXPECT_LE(bounds.state,
+                memory.parameters + memory.optimizerState + memory.gradients)
+          << candidate.getName();
   }
 }
 
