@@ -37,8 +37,12 @@ public:
   explicit Gatherer(func::FuncOp program)
       : block(program.getBody().front()), builder(program.getContext()) {
     int64_t loaded = 0;
-    for (auto load : block.getOps<LoadOp>())
+    for (auto load : block.getOps<LoadOp>()) {
       loaded += getBytes(load.getType());
+      loads[load.getVariableAttr()].push_back(load);
+    }
+    for (auto store : block.getOps<StoreOp>())
+      stores[store.getVariableAttr()].push_back(store);
     budget = loaded / 4;
     laterBudget = loaded / 16;
   }
@@ -55,15 +59,28 @@ private:
                  llvm::SetVector<Operation *> &moved);
   bool collectMoved(Value value, Operation *place,
                     llvm::SetVector<Operation *> &moved);
-  bool isStoredBetween(Operation *place, LoadOp load);
+  /// Returns whether the load's variable is stored between two ops.
+  bool isStoredBetween(Operation *begin, Operation *end, LoadOp load);
   bool isReadBehind(Operation *place, Value value, Operation *except);
   bool isBefore(Operation *op, Operation *user) {
     Operation *ancestor = block.findAncestorOpInBlock(*user);
     return ancestor && op->isBeforeInBlock(ancestor);
   }
 
+  /// Moves an op in front of another one. Unlike Operation::moveBefore(), it
+  /// leaves the order of the other ops known, which all ops are asked for.
+  void moveBefore(Operation *op, Block::iterator place) {
+    if (Block::iterator(op) == place)
+      return;
+    op->remove();
+    block.getOperations().insert(place, op);
+  }
+
   Block &block;
   Builder builder;
+  /// By variable.
+  DenseMap<Attribute, SmallVector<LoadOp>> loads;
+  DenseMap<Attribute, SmallVector<StoreOp>> stores;
   int64_t budget;      ///< bytes of results that may yet be computed earlier
   int64_t laterBudget; ///< bytes of operands that may yet be kept for later
   llvm::DenseSet<Value> keptForLater;
@@ -72,12 +89,10 @@ private:
 
 } // namespace
 
-bool Gatherer::isStoredBetween(Operation *place, LoadOp load) {
-  for (auto store : block.getOps<StoreOp>())
-    if (store.getVariableAttr() == load.getVariableAttr() &&
-        place->isBeforeInBlock(store) && store->isBeforeInBlock(load))
-      return true;
-  return false;
+bool Gatherer::isStoredBetween(Operation *begin, Operation *end, LoadOp load) {
+  return llvm::any_of(stores[load.getVariableAttr()], [&](StoreOp store) {
+    return begin->isBeforeInBlock(store) && store->isBeforeInBlock(end);
+  });
 }
 
 /// Returns whether an op other than `except` reads the value, or a view of it,
@@ -100,7 +115,7 @@ bool Gatherer::collectMoved(Value value, Operation *place,
   if (!maker || maker->isBeforeInBlock(place) || moved.contains(maker))
     return true;
   auto load = dyn_cast<LoadOp>(maker);
-  if (load ? isStoredBetween(place, load)
+  if (load ? isStoredBetween(place, load, load)
            : !isa<arith::ConstantOp>(maker) &&
                  !(maker->getNumResults() == 1 &&
                    isa<RankedTensorType>(value.getType()) &&
@@ -127,8 +142,8 @@ bool Gatherer::join(Batch &batch, func::CallOp call) {
     if (!collectMoved(operand, batch.front(), moved))
       return false;
   for (Operation *op : moved)
-    op->moveBefore(batch.front());
-  call->moveAfter(batch.back());
+    moveBefore(op, Block::iterator(batch.front()));
+  moveBefore(call, std::next(Block::iterator(batch.back())));
   if (!isNext)
     budget -= kept;
   batch.push_back(call);
@@ -151,10 +166,8 @@ bool Gatherer::defer(Batch &batch, func::CallOp call) {
       if (!isa<RankedTensorType>(operand.getType()) || !operand.getDefiningOp())
         continue;
       if (auto load = operand.getDefiningOp<LoadOp>()) {
-        for (auto store : block.getOps<StoreOp>())
-          if (store.getVariableAttr() == load.getVariableAttr() &&
-              load->isBeforeInBlock(store) && store->isBeforeInBlock(call))
-            return false;
+        if (isStoredBetween(load, call, load))
+          return false;
         continue;
       }
       if (!isReadBehind(call, operand, call) &&
@@ -167,7 +180,7 @@ bool Gatherer::defer(Batch &batch, func::CallOp call) {
   laterBudget -= kept;
   keptForLater.insert(operands.begin(), operands.end());
   for (func::CallOp early : batch)
-    early->moveBefore(call);
+    moveBefore(early, Block::iterator(call));
   batch.push_back(call);
   return true;
 }
@@ -199,10 +212,11 @@ bool Gatherer::canMoveTo(func::CallOp call, Operation *place,
     if (!collectMoved(operand, place, moved))
       return false;
   }
-  return llvm::none_of(block.getOps<LoadOp>(), [&](LoadOp load) {
-    return stored.contains(load.getVariableAttr()) &&
-           load->isBeforeInBlock(call) &&
-           isReadBehind(place, load.getResult(), call);
+  return llvm::none_of(stored, [&](Attribute variable) {
+    return llvm::any_of(loads[variable], [&](LoadOp load) {
+      return load->isBeforeInBlock(call) &&
+             isReadBehind(place, load.getResult(), call);
+    });
   });
 }
 
@@ -233,9 +247,9 @@ void Gatherer::gatherNear() {
           }))
         continue;
       for (Operation *op : moved)
-        op->moveBefore(early.front());
+        moveBefore(op, Block::iterator(early.front()));
       for (func::CallOp call : batch) {
-        call->moveAfter(early.back());
+        moveBefore(call, std::next(Block::iterator(early.back())));
         early.push_back(call);
       }
       isJoined = true;
