@@ -362,6 +362,21 @@ class Modules(unittest.TestCase):
                 ):
                     heddle.torch.Trainer(model, batch, optimizer, nn.MSELoss(), file)
 
+    def test_errors_of_plans_and_rows(self) -> None:
+        batch = (torch.randn(4, 6), torch.randn(4, 2))
+        model = nn.Linear(6, 2)
+        optimizer = torch.optim.AdamW(model.parameters())
+        with self.assertRaisesRegex(heddle.CompileError, "what a plan's file holds"):
+            plan = {"version": 1, "mesh": {"dp": 2}}
+            heddle.torch.Trainer(model, batch, optimizer, nn.MSELoss(), plan)
+        with heddle.torch.Trainer(
+            model, batch, optimizer, nn.MSELoss(), micro_batches=2
+        ) as trainer:
+            with self.assertRaisesRegex(heddle.RunError, "has 2 rows .*got 4; .* 2 micro"):
+                trainer.evaluate(batch)
+            half = tuple(tensor[:2] for tensor in batch)
+            self.assertEqual(trainer.evaluate(half)["logits"].shape, (2, 2))
+
     def test_rows_are_bound_later(self) -> None:
         """Inputs by name and in order, with a loss beside the model or in it."""
 

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 
 from heddle.compiler import AUTO, auto_flags, compile, plan_flags
-from heddle.errors import RunError
+from heddle.errors import CompileError, RunError
 from heddle.manifest import Table
 from heddle.session import Session
 from heddle.torch import optimizers
@@ -41,6 +41,11 @@ def flags_of(plan: Plan) -> list[str]:
     if plan.get("plan") == AUTO:
         rest = {key: value for key, value in plan.items() if key != "plan"}
         return auto_flags(rest.pop("cluster", None)) + flags_of(rest)
+    if "version" in plan:
+        raise CompileError(
+            "plan: a dict has the mesh and flags of `heddle compile`, and this one is "
+            "what a plan's file holds: write it to a JSON file and pass the file's path"
+        )
     flags = plan_flags(plan.get("mesh"))
     for key, value in plan.items():
         if key != "mesh":
@@ -253,7 +258,16 @@ class Trainer:
         eval() mode."""
         session = self._evaluator()
         table = self._table(session, "evaluate")
-        results = session.run(table.name, self._inputs(batch, table))
+        inputs = self._inputs(batch, table)
+        for port in table.inputs:
+            rows = inputs[port.name].shape[:1] if port.name in inputs else ()
+            if rows and port.shape and rows != port.shape[:1]:
+                raise RunError(
+                    f"evaluate: expected one micro-batch, which has {port.shape[0]} rows "
+                    f"of '{port.name}', got {rows[0]}; a step has {self._parts} "
+                    "micro-batches (micro_batches=)"
+                )
+        results = session.run(table.name, inputs)
         by_role = {port.role: results[port.name] for port in table.outputs}
         count = max(float(by_role["label_count"]), 1.0)
         outputs = {p.name: results[p.name] for p in table.outputs if p.role == "output"}
