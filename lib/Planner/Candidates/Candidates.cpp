@@ -4,6 +4,7 @@
 #include "heddle/Stages/StageSchedule.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
+#include <numeric>
 
 using namespace heddle;
 
@@ -225,11 +226,20 @@ void Enumerator::addStorage(Candidate candidate, int64_t data) {
 
 void Enumerator::addBatches(Candidate candidate, int64_t data) {
   const ProgramToPlan &program = request.program;
+  std::optional<int64_t> stated;
+  if (request.stated && !request.stated->subBatchSizes.empty())
+    stated = std::accumulate(request.stated->subBatchSizes.begin(),
+                             request.stated->subBatchSizes.end(), int64_t(0));
   for (int64_t count : getDivisors(program.rows)) {
     int64_t rows = program.rows / count;
     if (!allows(pins.microBatches, count) ||
         !allows(program.microBatchRows, rows))
       continue;
+    if (!allows(stated, rows)) {
+      ++leftOut["the rows of a micro-batch are not those of the stated "
+                "sub-batches"];
+      continue;
+    }
     // Without accumulated gradients, level 2 stores what level 1 does.
     if (count == 1 && candidate.zeroLevel == 2 && !pins.zeroLevel)
       continue;
