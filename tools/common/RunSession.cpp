@@ -2,6 +2,8 @@
 
 #include "RunSession.h"
 
+#include "CheckOutput.h"
+
 #include <nlohmann/json.hpp>
 
 #include <chrono>
@@ -64,6 +66,10 @@ tools::openSession(const fs::path &artifact, const SessionFlags &flags,
   options.coresPerDevice = flags.cores;
   options.initializeVariables = initialize;
   HEDDLE_RT_RETURN_IF_ERROR(flags.emulate.apply(options));
+  if (!flags.trace.empty())
+    if (std::string problem = checkOutput("--trace", flags.trace);
+        !problem.empty())
+      return runtime::error(problem);
   auto session = runtime::Session::load(artifact, options);
   if (session.ok() && !flags.trace.empty())
     (*session)->startTrace(size_t(flags.traceSteps));

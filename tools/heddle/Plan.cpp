@@ -1,7 +1,7 @@
 //===- Plan.cpp - heddle plan ---------------------------------------------===//
 
+#include "../common/CheckOutput.h"
 #include "../common/Run.h"
-#include "CheckOutput.h"
 #include "Commands.h"
 #include "PlanFront.h"
 #include "UsePlan.h"

@@ -2,8 +2,7 @@
 
 #include "PlanFront.h"
 
-#include "CheckOutput.h"
-
+#include "../common/CheckOutput.h"
 #include "../common/Run.h"
 
 #include "heddle/Report/Report.h"

@@ -1,5 +1,6 @@
 //===- Profile.cpp - heddle profile ---------------------------------------===//
 
+#include "../common/CheckOutput.h"
 #include "Commands.h"
 #include "Model.h"
 #include "ProfileRuns.h"
@@ -130,6 +131,8 @@ measurePrograms(ModuleOp module, const Measuring &measuring) {
 
 static int profileModel(ProfileFlags &flags) {
   flags.runsHere = true;
+  if (std::string problem = checkOutput("-o", flags.output); !problem.empty())
+    return reportError(problem);
   if (int code = resolvePlan(flags); code != exitSuccess)
     return code;
   Profile profile;

@@ -1,7 +1,7 @@
 //===- CheckOutput.h - Files to write, before long work ---------*- C++ -*-===//
 
-#ifndef HEDDLE_TOOLS_HEDDLE_CHECKOUTPUT_H
-#define HEDDLE_TOOLS_HEDDLE_CHECKOUTPUT_H
+#ifndef HEDDLE_TOOLS_COMMON_CHECKOUTPUT_H
+#define HEDDLE_TOOLS_COMMON_CHECKOUTPUT_H
 
 #include <string>
 
@@ -13,4 +13,4 @@ std::string checkOutput(const std::string &option, const std::string &path);
 
 } // namespace heddle::tools
 
-#endif // HEDDLE_TOOLS_HEDDLE_CHECKOUTPUT_H
+#endif // HEDDLE_TOOLS_COMMON_CHECKOUTPUT_H
