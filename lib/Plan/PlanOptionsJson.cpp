@@ -45,10 +45,11 @@ Error PlanReader::readOptions(const json &root, Plan &plan) {
                   value.size() <= size_t(kMaxSubBatches) &&
                   llvm::all_of(value, isSize);
     if (!isList && !(isSize(value) && value.get<int64_t>() <= kMaxSubBatches))
-      return error(locate("sub_batches", 0), "$.sub_batches",
-                   "expected a number from 1 to " +
-                       std::to_string(kMaxSubBatches) +
-                       ", or a list of so many sizes, got " + showJson(value));
+      return error(
+          locate("sub_batches", 0), "$.sub_batches",
+          "expected a number from 1 to " + std::to_string(kMaxSubBatches) +
+              ", or a list of at most so many sizes, each from 1 to " +
+              std::to_string(kMaxSubBatchSize) + ", got " + showJson(value));
     if (isList)
       plan.subBatchSizes = value.get<std::vector<int64_t>>();
     plan.subBatches = isList ? int64_t(value.size()) : value.get<int64_t>();

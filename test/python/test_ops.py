@@ -1,8 +1,10 @@
 """ATen ops against PyTorch: many in one module, so that few are compiled."""
 
+import math
 import unittest
 from collections.abc import Callable
 
+import heddle.torch
 import parity
 import torch
 from torch import nn
@@ -46,7 +48,7 @@ FUNCTIONS: list[Function] = [
     lambda x: torch.atan2(x, x.abs() + 0.1), lambda x: torch.hypot(x, x.roll(1, 1)),
     lambda x: torch.fmin(x, x.roll(1, 1)), lambda x: x.remainder(1.5),
     lambda x: x.fmod(1.5), lambda x: x.frac() + x * x.round(),
-    lambda x: torch.nan_to_num(x), torch.erfc, lambda x: torch.lgamma(x + 0.3),
+    lambda x: torch.nan_to_num(x), torch.erfc, lambda x: torch.log(torch.erfc(3 + x)), lambda x: torch.lgamma(x + 0.3),
     lambda x: torch.digamma(x.abs() + 0.2),
     lambda x: torch.digamma(x.abs() * 0.1 - 0.9),
     lambda x: torch.copysign(x, x.roll(1, 1)),
@@ -113,6 +115,26 @@ class Ops(unittest.TestCase):
         x = torch.randn(4, 6)
         x[1] = 0
         self._check(Each(NORMS, 4, 6), x)
+
+    def test_norms_of_nan(self) -> None:
+        """Numbers that are none are not taken for zeros."""
+
+        class Norms(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.scale = nn.Parameter(torch.ones(3))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return (x * self.scale).norm(dim=1) + (x * self.scale).std(1)
+
+        model, x = Norms(), torch.randn(4, 3)
+        x[2, 1] = math.nan
+        batch = (x, torch.zeros(4))
+        frozen = torch.optim.SGD(model.parameters(), lr=0.0)
+        with heddle.torch.Trainer(model, batch, frozen, nn.MSELoss()) as trainer:
+            got = trainer.evaluate(batch)["logits"]
+        self.assertLess(parity.distance(got[[0, 1, 3]], model(x)[[0, 1, 3]].detach()), 1e-5)
+        self.assertTrue(math.isnan(got[2]))
 
     def test_transposed_convolutions(self) -> None:
         layers = (

@@ -113,8 +113,8 @@ while [ ${#running[@]} -gt 0 ] && [ $code = 0 ]; do
   sleep 1
   for i in ${!running[@]}; do
     kill -0 ${running[i]} 2>/dev/null && continue
-    wait ${running[i]} || code=$?
-    unset running[i]
+    wait ${running[i]} || [ $code != 0 ] || code=$?
+    unset 'running[i]'
   done
 done
 case $code in %d | %d | %d) exit $code ;; esac

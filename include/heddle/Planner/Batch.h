@@ -34,12 +34,13 @@ struct BatchChoice {
 };
 
 /// Finds plans for `request.program.rows` and for doubles of them, until a
-/// doubling raises the throughput by less than 2 %. The answer is the number of
-/// rows from which on that holds. If nothing fits, three doublings are tried: a
-/// pipeline needs as many rows as stages. The request's limit of compilations
-/// holds for each number. An interrupted search ends with the best so far. The
-/// program must be one of any number of rows, and there is no profile of
-/// blocks.
+/// doubling raises the throughput by less than 2 %, or has no plan. The answer
+/// is the number of rows before that one. While nothing fits, or pins cannot
+/// hold, three doublings are tried: a pipeline needs as many rows as stages. If
+/// the answer does not fit with all layers, half as many rows are planned. The
+/// request's limit of compilations holds for each number. An interrupted search
+/// ends with the best so far. The program must be one of any number of rows,
+/// and there is no profile of blocks.
 llvm::Expected<BatchChoice> findBatch(const PlanRequest &request,
                                       PlanObserver &observer);
 

@@ -93,12 +93,17 @@ int64_t GpuLayout::getPiece(const Access &access, ArrayRef<int64_t> joined,
 /// Chooses how many adjacent elements a thread takes at a time: as many as the
 /// smallest element type needs for 16 bytes.
 void GpuLayout::chooseWidths() {
+  // Elements of one iteration are of one row of the last loop, whose length
+  // also depends on the loops that the nest's accesses allow to join.
+  auto divides = [&](const SharedNest &shared, int64_t width) {
+    int64_t last = plan.chunk ? plan.rows : shared.loops.extents.back();
+    return last % width == 0 && (!plan.chunk || plan.chunk % width == 0);
+  };
   for (SharedNest &shared : nests) {
     if (shared.isScalar() || shared.sharing == Sharing::Repeated)
       continue;
-    int64_t last = plan.chunk ? plan.rows : shared.loops.extents.back();
     for (int64_t width : {8, 4, 2}) {
-      bool good = last % width == 0 && (!plan.chunk || plan.chunk % width == 0);
+      bool good = divides(shared, width);
       bool isWide = false;
       auto visit = [&](const Access &access) {
         Type element =
@@ -123,12 +128,24 @@ void GpuLayout::chooseWidths() {
   // Nests of the same loops share values in registers only if each thread has
   // the same elements in them. An access of wider elements then takes several
   // pieces of 16 bytes.
-  for (SharedNest &shared : nests)
+  for (SharedNest &shared : nests) {
+    if (shared.isScalar() || shared.sharing != Sharing::Elements)
+      continue;
+    auto isAlike = [&](const SharedNest &other) {
+      return other.nest->loops == shared.nest->loops &&
+             other.sharing == Sharing::Elements;
+    };
+    int64_t width = 1;
+    for (const SharedNest &other : nests)
+      if (isAlike(other))
+        width = std::max(width, other.width);
+    for (const SharedNest &other : nests)
+      while (isAlike(other) && !divides(other, width))
+        width /= 2;
     for (SharedNest &other : nests)
-      if (shared.nest->loops == other.nest->loops &&
-          shared.sharing == Sharing::Elements &&
-          other.sharing == Sharing::Elements)
-        shared.width = std::max(shared.width, other.width);
+      if (isAlike(other))
+        other.width = width;
+  }
 }
 
 int64_t GpuLayout::countOfThread(const SharedNest &shared) const {

@@ -1,6 +1,7 @@
 //===- Batch.cpp - The number of rows of a step ---------------------------===//
 
 #include "heddle/Planner/Batch.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace heddle;
@@ -18,42 +19,60 @@ llvm::Expected<BatchChoice> heddle::findBatch(const PlanRequest &request,
   // Numbers of rows are compared by few layers.
   sized.compilesWinner = false;
   BatchChoice choice;
+  bool hasReport = false;
+  std::string problem;
   for (;;) {
     observer.plansBatch(sized.program.rows);
     llvm::Expected<PlanReport> report = findPlan(sized, observer);
-    if (!report)
-      return report.takeError();
-    bool fits = report->plan.has_value();
-    BatchPoint point = {sized.program.rows, report->winner,
-                        fits ? report->figures.seconds : 0};
-    bool isFirst = choice.tried.empty();
-    bool hadPlan = !isFirst && choice.report.plan;
+    bool fits = report && report->plan;
+    BatchPoint point{sized.program.rows, {}, 0};
+    if (fits) {
+      point.candidate = report->winner;
+      point.seconds = report->figures.seconds;
+    }
+    bool hadPlan = hasReport && choice.report.plan;
     bool pays =
         !hadPlan || point.getThroughput() >=
                         kLeastGain * choice.tried.back().getThroughput();
-    // An interrupted search may not have come to the plans that are worth it.
-    bool isInterrupted = report->isInterrupted;
     choice.tried.push_back(std::move(point));
-    if (isFirst || (fits && pays)) {
-      choice.rows = sized.program.rows;
-      choice.report = std::move(*report);
+    if (!report) {
+      // With more rows, what the user has decided may be possible.
+      problem = llvm::toString(report.takeError());
+    } else {
+      bool isInterrupted = report->isInterrupted;
+      if (!hasReport || (fits && pays)) {
+        choice.rows = sized.program.rows;
+        choice.report = std::move(*report);
+        hasReport = true;
+      }
+      if (isInterrupted) {
+        choice.report.isInterrupted = true;
+        return std::move(choice);
+      }
     }
-    if (isInterrupted) {
-      choice.report.isInterrupted = true;
-      return std::move(choice);
-    }
-    if (!pays ||
-        (!choice.report.plan && choice.tried.size() > kMostWithoutPlan) ||
+    bool hasPlan = hasReport && choice.report.plan;
+    if (!pays || (!hasPlan && choice.tried.size() > kMostWithoutPlan) ||
         llvm::MulOverflow<int64_t>(sized.program.rows, 2, sized.program.rows))
       break;
   }
+  if (!hasReport)
+    return llvm::createStringError(problem);
   if (!request.compilesWinner || !choice.report.plan)
     return std::move(choice);
+  // With all layers, fewer rows may be the most that fit.
   sized.compilesWinner = true;
-  sized.program.rows = choice.rows;
-  llvm::Expected<PlanReport> report = findPlan(sized, observer);
-  if (!report)
-    return report.takeError();
-  choice.report = std::move(*report);
+  for (const BatchPoint &point : llvm::reverse(choice.tried)) {
+    if (point.rows > choice.rows || point.seconds <= 0)
+      continue;
+    sized.program.rows = point.rows;
+    observer.plansBatch(point.rows);
+    llvm::Expected<PlanReport> report = findPlan(sized, observer);
+    if (!report)
+      return report.takeError();
+    choice.rows = point.rows;
+    choice.report = std::move(*report);
+    if (choice.report.plan || choice.report.isInterrupted)
+      break;
+  }
   return std::move(choice);
 }

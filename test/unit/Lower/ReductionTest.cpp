@@ -111,6 +111,56 @@ func.func @f(%x: tensor<301x257xf32>, %y: tensor<100003xf32>) -> tensor<f32> {
   expectNear(r, {std::sqrt(sum)}, 1e-6, "norm");
 }
 
+// The sum reads all elements as one row, and the second nest must not, because
+// an element of the vector belongs to six others.
+TEST(Reduction, BesideRowsOfAnotherLength) {
+  for (int width : {6, 3, 4}) {
+    std::string x = "tensor<16x" + std::to_string(width) + "xf32>";
+    auto runner = compile(
+        "#id = affine_map<(d0, d1) -> (d0, d1)>\n"
+        "#none = affine_map<(d0, d1) -> ()>\n"
+        "#row = affine_map<(d0, d1) -> (d0)>\n"
+        "func.func @f(%x: " +
+        x + ", %b: tensor<16xf32>) -> " + x +
+        " {\n"
+        "  %s = heddle.reduce sum %x over [0, 1] : " +
+        x +
+        " -> tensor<f32>\n"
+        "  %e = tensor.empty() : " +
+        x +
+        "\n"
+        "  %y = linalg.generic {indexing_maps = [#id, #none, #row, #id],"
+        "      iterator_types = [\"parallel\", \"parallel\"]}"
+        "      ins(%x, %s, %b : " +
+        x +
+        ", tensor<f32>, tensor<16xf32>)"
+        "      outs(%e : " +
+        x +
+        ") {\n"
+        "  ^bb0(%a: f32, %c: f32, %d: f32, %out: f32):\n"
+        "    %1 = arith.mulf %a, %c : f32\n"
+        "    %2 = arith.addf %1, %d : f32\n"
+        "    linalg.yield %2 : f32\n"
+        "  } -> " +
+        x +
+        "\n"
+        "  return %y : " +
+        x +
+        "\n"
+        "}\n");
+    ASSERT_TRUE(runner);
+    Floats values = draw(16 * width, 1), b = draw(16, 2), y(16 * width);
+    double sum = 0;
+    for (float value : values)
+      sum += value;
+    run(*runner, "f", pointers(values, b), pointers(y));
+    std::vector<double> expected;
+    for (int i = 0; i < 16 * width; ++i)
+      expected.push_back(values[i] * sum + b[i / width]);
+    expectNear(y, expected, 1e-5, x.c_str());
+  }
+}
+
 TEST(Reduction, Integers) {
   auto runner = compile(R"(
 func.func @f(%t: tensor<3x50xi32>) -> (tensor<f32>, tensor<3xi32>) {

@@ -50,6 +50,19 @@ TEST(Batch, EndsWhereNothingFits) {
   EXPECT_FALSE(choice.report.consumers.empty());
 }
 
+// Four parts need four rows.
+TEST(Batch, BeginsWhereThePinsArePossible) {
+  PlanRequest request = makeQuickRequest(2, 2);
+  request.pins.data.reset();
+  request.pins.tensor = 2;
+  request.pins.subBatches = 4;
+  PlanObserver observer;
+  BatchChoice choice = cantFail(findBatch(request, observer));
+  ASSERT_TRUE(choice.report.plan);
+  EXPECT_EQ(choice.tried.front().seconds, 0);
+  EXPECT_GE(choice.rows, 4);
+}
+
 TEST(Batch, KeepsTheBestRowsWhenInterrupted) {
   struct Impatient : PlanObserver {
     void plansBatch(int64_t rows) override { last = rows; }

@@ -99,7 +99,7 @@ TEST(FindPlan, EndsWithinOnePercentOfTheBound) {
 
 // After two rounds that find nothing better, estimates are trusted.
 TEST(FindPlan, EndsWhenExploringFindsNothing) {
-  PlanRequest request = makeRequest(4, 8);
+  PlanRequest request = makeRequest(4, 32, {4, 1024, 4, 256, 64});
   PlanObserver observer;
   PlanReport report = cantFail(findPlan(request, observer));
   EXPECT_LT(report.compiled, request.mostCompiled);

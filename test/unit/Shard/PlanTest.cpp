@@ -232,13 +232,15 @@ TEST(PlanTest, ErrorsNameThePlace) {
                     " \"reduce_gradients\": \"never\"}"),
             "plan.json:2:2: $.reduce_gradients: expected \"step\" or "
             "\"micro_batch\", got \"never\"");
-  EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"sub_batches\": 0}"),
-            "plan.json:2:2: $.sub_batches: expected a number from 1 to 1024, "
-            "or a list of so many sizes, got 0");
+  EXPECT_EQ(
+      errorOf("{\"version\": 1, \"mesh\": {},\n \"sub_batches\": 0}"),
+      "plan.json:2:2: $.sub_batches: expected a number from 1 to 1024, "
+      "or a list of at most so many sizes, each from 1 to 1073741824, got 0");
   EXPECT_EQ(
       errorOf("{\"version\": 1, \"mesh\": {},\n \"sub_batches\": [3, 0]}"),
       "plan.json:2:2: $.sub_batches: expected a number from 1 to 1024, "
-      "or a list of so many sizes, got [3,0]");
+      "or a list of at most so many sizes, each from 1 to 1073741824, got "
+      "[3,0]");
   EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"recompute\": 1}"),
             "plan.json:2:2: $.recompute: expected \"none\", \"layer\", "
             "\"communication\" or \"optimal\", got 1");

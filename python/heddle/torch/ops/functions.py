@@ -107,11 +107,27 @@ def fmin(e: Emitter, a: Value, b: Value) -> Value:
     return e.builder.select(first, a, b)
 
 
+# Chebyshev's approximation of log(erfc(x) / t) + x^2 for x >= 0, t = 1 / (1 + x / 2),
+# by powers of t: 1.2e-7 of erfc(x) everywhere (Press et al., Numerical Recipes, 6.2).
+_ERFC = (
+    -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806,
+    0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
+)  # fmt: skip
+
+
 @op("erfc")
 def erfc(e: Emitter, x: Value) -> Value:
-    return e.builder.binary(
-        "sub", _splat(e, 1.0, x), e.builder.elementwise("math.erf", x)
-    )
+    binary = e.builder.binary
+    zero, one, two = (_splat(e, n, x) for n in (0.0, 1.0, 2.0))
+    is_negative = e.builder.compare("lt", x, zero)
+    size = e.builder.select(is_negative, binary("sub", zero, x), x)
+    t = binary("div", two, binary("add", two, size))
+    exponent = _splat(e, 0.0, x)
+    for c in reversed(_ERFC):
+        exponent = binary("add", binary("mul", exponent, t), _splat(e, c, x))
+    exponent = binary("sub", exponent, binary("mul", x, x))
+    y = binary("mul", t, e.builder.elementwise("math.exp", exponent))
+    return e.builder.select(is_negative, binary("sub", two, y), y)
 
 
 # Lanczos' approximation of the gamma function, for g = 7.

@@ -162,14 +162,14 @@ def root(e: Emitter, x: Value, power: float = 0.5) -> Value:
     """Returns a power of numbers that are at least zero, whose gradient at zero is
     zero, as PyTorch's of norms."""
     zero, one = (e.builder.splat(n, x.shape, x.type) for n in (0.0, 1.0))
-    is_above = e.builder.compare("gt", x, zero)
-    x = e.builder.select(is_above, x, one)
+    is_zero = e.builder.compare("eq", x, zero)  # not of NaN, which stays
+    x = e.builder.select(is_zero, one, x)
     if power == 0.5:
         y = e.builder.elementwise("math.sqrt", x)
     else:
         exponent = e.builder.splat(power, x.shape, x.type)
         y = e.builder.elementwise("math.powf", x, exponent)
-    return e.builder.select(is_above, y, zero)
+    return e.builder.select(is_zero, zero, y)
 
 
 def _general_norm(e: Emitter, x: Value, order: Operand, dims: Sequence[int]) -> Value:
