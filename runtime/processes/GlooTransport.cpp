@@ -364,8 +364,7 @@ Status checkPeers(GlooTransport &transport, Direction direction,
 /// they wake up (SCHED_BATCH). A write to a process of this host wakes up that
 /// process's Gloo thread. If the woken thread took over the writer's core, the
 /// writer's own Gloo thread would poll for the lock of the connection for the
-/// length of a time slice. Four processes on two cores would need five times as
-/// long for small messages.
+/// length of a time slice.
 class GlooThreads {
 public:
   GlooThreads() {
