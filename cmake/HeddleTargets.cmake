@@ -12,9 +12,9 @@ function(heddle_compile_quickly target)
   target_compile_options(${target} PRIVATE "SHELL:-mllvm -inline-threshold=0")
 endfunction()
 
-# heddle_unite(target): compiles up to five of the target's C++ files as one, so
+# heddle_unite(target): compiles up to eight of the target's C++ files as one, so
 # that they share what they read and instantiate. A batch holds neighbours of the
-# list of sources. It ends with its folder if it has three files by then, so that
+# list of sources. It ends with its folder if it has five files by then, so that
 # a new file changes few batches. The names that are local to a file must
 # therefore differ between neighbours. Files with their own compile options stay
 # alone. HEDDLE_UNITY=OFF compiles each file by itself.
@@ -32,7 +32,7 @@ function(heddle_unite target)
   set(last "")
   foreach(source ${sources})
     get_filename_component(folder ${source} DIRECTORY)
-    if(count EQUAL 0 OR count EQUAL 5 OR (count GREATER 2 AND NOT "${folder}" STREQUAL "${last}"))
+    if(count EQUAL 0 OR count EQUAL 8 OR (count GREATER 4 AND NOT "${folder}" STREQUAL "${last}"))
       string(MAKE_C_IDENTIFIER ${source} batch)
       set(count 0)
     endif()

@@ -3,6 +3,8 @@
 #include "DiffPlans.h"
 #include "ExplanationReport.h"
 
+#include "../common/Mebibytes.h"
+
 #include "heddle/Simulate/Report.h"
 
 #include "llvm/Support/Format.h"

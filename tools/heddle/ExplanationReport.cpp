@@ -2,6 +2,8 @@
 
 #include "ExplanationReport.h"
 
+#include "../common/Mebibytes.h"
+
 #include "heddle/Simulate/Report.h"
 
 #include "llvm/Support/Format.h"

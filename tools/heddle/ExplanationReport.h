@@ -12,8 +12,6 @@
 
 namespace heddle::tools {
 
-inline double inMiB(int64_t bytes) { return double(bytes) / double(1 << 20); }
-
 /// Returns the memory of the devices that need most.
 DeviceMemoryPlan getMostMemory(const PlanExplanation &explanation);
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../common/Mebibytes.h"
 #include "../common/Run.h"
 #include "ArtifactMemory.h"
 #include "Commands.h"
@@ -33,8 +34,6 @@
 namespace fs = std::filesystem;
 using namespace heddle;
 using namespace heddle::tools;
-
-static double mebibytes(double bytes) { return bytes / double(1 << 20); }
 
 static std::string shapeText(llvm::ArrayRef<int64_t> shape) {
   std::string text;
@@ -75,7 +74,7 @@ static int describeArtifact(const fs::path &path, bool all) {
     double bytes = 0;
     for (const RankMemory &ranks : memory)
       bytes = std::max(bytes, getBytes(ranks));
-    return mebibytes(bytes);
+    return inMiB(bytes);
   };
   std::printf("variables            elements   MiB/device\n");
   for (size_t role = 0; role < elements.size(); ++role) {
@@ -96,30 +95,28 @@ static int describeArtifact(const fs::path &path, bool all) {
       for (const runtime::TensorInfo &argument : program.arguments)
         text += " " + shapeText(argument.shape) +
                 std::string(runtime::name(argument.type));
-    std::printf("  %-30s  %10.1f\n", text.c_str(),
-                mebibytes(double(program.arenaBytes)));
+    std::printf("  %-30s  %10.1f\n", text.c_str(), inMiB(program.arenaBytes));
   }
   if (memory.size() == 1) {
     std::printf("arguments and results             %10.1f\n",
-                mebibytes(memory[0].passed + memory[0].slots));
+                inMiB(memory[0].passed + memory[0].slots));
     std::printf("in all                            %10.1f\n",
-                mebibytes(memory[0].getTotal()));
+                inMiB(memory[0].getTotal()));
   } else {
     std::printf("MiB/device   variables      arena  in and out      slots     "
                 "in all\n");
     for (const RankMemory &ranks : memory)
       std::printf("  %-10s %9.1f  %9.1f   %9.1f  %9.1f  %9.1f\n",
-                  ranks.ranks.c_str(), mebibytes(ranks.getVariables()),
-                  mebibytes(ranks.arena), mebibytes(ranks.passed),
-                  mebibytes(ranks.slots), mebibytes(ranks.getTotal()));
+                  ranks.ranks.c_str(), inMiB(ranks.getVariables()),
+                  inMiB(ranks.arena), inMiB(ranks.passed), inMiB(ranks.slots),
+                  inMiB(ranks.getTotal()));
   }
   // Ranks of one process do not allocate it.
   double staging = 0;
   for (int64_t bytes : manifest->staging())
     staging += double(bytes);
   if (staging > 0)
-    std::printf("with several processes also       %10.1f\n",
-                mebibytes(staging));
+    std::printf("with several processes also       %10.1f\n", inMiB(staging));
   return exitSuccess;
 }
 
@@ -194,7 +191,7 @@ static int describeTensors(const fs::path &path) {
   }
   std::printf("%zu tensors, %lld elements, %.1f MiB\n",
               reader->tensors().size(), static_cast<long long>(elements),
-              mebibytes(double(bytes)));
+              inMiB(bytes));
   return exitSuccess;
 }
 
@@ -275,7 +272,7 @@ static void describeVariables(mlir::ModuleOp module, bool all) {
     if (devices.size() > 1)
       llvm::outs() << "          ";
     for (double bytes : sizes.bytes)
-      llvm::outs() << llvm::format("%10.1f", mebibytes(bytes));
+      llvm::outs() << llvm::format("%10.1f", inMiB(bytes));
     llvm::outs() << "\n";
   }
 }
@@ -306,7 +303,7 @@ static void describeCollectives(mlir::ModuleOp module) {
       llvm::outs() << llvm::format(
           "@%-12s %-24s %6lld times  %10.2f MiB/device\n",
           function.getSymName().str().c_str(), kind.c_str(),
-          static_cast<long long>(sizes.first), mebibytes(sizes.second));
+          static_cast<long long>(sizes.first), inMiB(sizes.second));
   }
 }
 
@@ -390,8 +387,7 @@ static int describePlan(const fs::path &path) {
 
 static void printDevice(const ClusterDevice &device) {
   std::printf("device       %s, %.1f GiB at %.4g GB/s", device.kind.c_str(),
-              mebibytes(double(device.memory)) / 1024,
-              device.memoryBandwidth / 1e9);
+              inMiB(device.memory) / 1024, device.memoryBandwidth / 1e9);
   for (const auto &[type, rate] : device.peak)
     std::printf(", %s %.4g TFLOP/s", type.c_str(), rate / 1e12);
   std::printf("\nefficiency   %.4g of the peak, %.4g of the memory bandwidth\n",

@@ -2,6 +2,7 @@
 
 #include "Model.h"
 
+#include "../common/Mebibytes.h"
 #include "../common/Run.h"
 
 #include "dialects/Heddle/HeddleDialect.h"
@@ -171,8 +172,7 @@ static void reportMemory(ModuleOp module, const fs::path &output) {
   auto part = [](const char *name, int64_t bytes) {
     if (bytes > 0)
       llvm::outs() << llvm::format("  %-21s %16lld bytes %10.1f MiB\n", name,
-                                   static_cast<long long>(bytes),
-                                   double(bytes) / double(1 << 20));
+                                   static_cast<long long>(bytes), inMiB(bytes));
   };
   llvm::outs() << output.string()
                << (module->hasAttr(kPipelineAttrName)

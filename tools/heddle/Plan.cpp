@@ -1,6 +1,7 @@
 //===- Plan.cpp - heddle plan ---------------------------------------------===//
 
 #include "../common/CheckOutput.h"
+#include "../common/Mebibytes.h"
 #include "../common/Run.h"
 #include "Commands.h"
 #include "PlanFront.h"
@@ -28,8 +29,6 @@ struct PlanCommandFlags {
   bool json = false;
 };
 } // namespace
-
-static double inMiB(int64_t bytes) { return double(bytes) / double(1 << 20); }
 
 /// Returns two numbers of bytes as texts that differ if they do: "10.5 MiB".
 static std::pair<std::string, std::string> showBytes(int64_t a, int64_t b) {

@@ -3,6 +3,7 @@
 #include "PlanFront.h"
 
 #include "../common/CheckOutput.h"
+#include "../common/Mebibytes.h"
 #include "../common/Run.h"
 
 #include "heddle/Report/Report.h"
@@ -27,8 +28,7 @@ static void printFront(const FrontSearch &search) {
   for (auto [i, point] : llvm::enumerate(front.points))
     llvm::outs() << llvm::format("%5zu %8lld %12.1f %12.6g %12.6g %12.6g  ",
                                  i + 1, static_cast<long long>(point.devices),
-                                 double(point.figures.memory.total()) /
-                                     double(1 << 20),
+                                 inMiB(point.figures.memory.total()),
                                  point.figures.seconds, point.figures.exposed,
                                  1000 * point.getDeviceHours())
                  << point.candidate.getName()

@@ -2,6 +2,7 @@
 
 #include "PlanModel.h"
 
+#include "../common/Mebibytes.h"
 #include "../common/Run.h"
 
 #include "dialects/Heddle/HeddleDialect.h"
@@ -259,8 +260,7 @@ public:
       llvm::errs() << "cannot be compiled (" << last.error << ")";
     else
       llvm::errs() << llvm::format("%.4g s, %.4g MiB%s", last.figures.seconds,
-                                   double(last.figures.memory.total()) /
-                                       double(1 << 20),
+                                   inMiB(last.figures.memory.total()),
                                    last.fits ? "" : " (too much)");
     llvm::errs() << ": " << last.candidate.getName();
     if (progress.best)

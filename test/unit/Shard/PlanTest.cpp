@@ -103,7 +103,7 @@ TEST(PlanTest, SizesOfSubBatches) {
                 "plan.json");
   ASSERT_TRUE(bool(plan)) << llvm::toString(plan.takeError());
   EXPECT_EQ(plan->subBatches, 2);
-  EXPECT_TRUE(StringRef(writePlan(*plan)).contains("\"sub_batches\": [3,1]"));
+  EXPECT_TRUE(llvm::StringRef(writePlan(*plan)).contains("\"sub_batches\": [3,1]"));
   plan->setSubBatches(2);
   EXPECT_EQ(plan->subBatchSizes, (std::vector<int64_t>{3, 1}));
   plan->setSubBatches(3);
