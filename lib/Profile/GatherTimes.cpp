@@ -36,6 +36,37 @@ private:
   std::map<std::pair<std::string, int64_t>, rt::DeviceCallOpInterface> calls;
 };
 
+/// The seconds of calls of one key, by the place of each in its program.
+///
+/// Places differ: the first of some products that share an operand finds it in
+/// no cache. So a call takes the mean over its places of the median over runs,
+/// of which a program's time is the sum.
+class PlaceTimes {
+public:
+  using Place = std::pair<std::string, int64_t>;
+
+  void add(const std::string &key, const Place &place,
+           ArrayRef<double> seconds) {
+    llvm::append_range(times[key][place], seconds);
+  }
+  /// Calls `use` with each key, its seconds and its number of samples.
+  void
+  forEach(function_ref<void(const std::string &, double, int64_t)> use) const {
+    for (const auto &[key, places] : times) {
+      double sum = 0;
+      int64_t samples = 0;
+      for (const auto &[place, seconds] : places) {
+        sum += getMedian(seconds);
+        samples += int64_t(seconds.size());
+      }
+      use(key, sum / double(places.size()), samples);
+    }
+  }
+
+private:
+  std::map<std::string, std::map<Place, std::vector<double>>> times;
+};
+
 /// The calls of one rank in one run, in order of their start.
 using RunOfRank = std::tuple<std::string, int64_t, int64_t>;
 } // namespace
@@ -83,7 +114,7 @@ void heddle::addAloneTimes(MachineProfile &profile, ModuleOp module,
   MeshAttr mesh;
   for (auto op : module.getOps<MeshOp>())
     mesh = op.getMesh();
-  std::map<std::string, std::vector<double>> samples;
+  PlaceTimes samples;
   std::map<CollectiveKey, std::map<int64_t, std::vector<double>>> messages;
   for (const auto &[place, seconds] : getCallTimes(trace)) {
     rt::DeviceCallOpInterface call = finder.find(place);
@@ -98,7 +129,7 @@ void heddle::addAloneTimes(MachineProfile &profile, ModuleOp module,
         time.flops = work.flops;
         time.bytes = work.bytesRead + work.bytesWritten;
       }
-      llvm::append_range(samples[key], seconds);
+      samples.add(key, place, seconds);
       continue;
     }
     Communication communication = getCommunication(call, topology, mesh);
@@ -111,10 +142,10 @@ void heddle::addAloneTimes(MachineProfile &profile, ModuleOp module,
       key.links = getLinks(topology, axes);
     llvm::append_range(messages[key][communication.bytes], seconds);
   }
-  for (const auto &[key, seconds] : samples) {
-    profile.operators[key].seconds = getMedian(seconds);
-    profile.operators[key].samples = int64_t(seconds.size());
-  }
+  samples.forEach([&](const std::string &key, double seconds, int64_t count) {
+    profile.operators[key].seconds = seconds;
+    profile.operators[key].samples = count;
+  });
   for (const auto &[key, times] : messages)
     for (const auto &[bytes, seconds] : times)
       profile.collectives[key][bytes] = getMedian(seconds);
@@ -125,7 +156,7 @@ void heddle::addBesideTimes(MachineProfile &profile, ModuleOp module,
                             const RunTrace &trace) {
   CallFinder finder(module);
   CallKeys keys(module);
-  std::map<std::string, std::vector<double>> samples;
+  PlaceTimes samples;
   for (const auto &[run, calls] : groupByRun(trace)) {
     std::vector<std::pair<double, double>> busy; ///< with communication
     for (const TracedCall *call : calls)
@@ -144,11 +175,13 @@ void heddle::addBesideTimes(MachineProfile &profile, ModuleOp module,
         beside += std::min(end, busy[i].second) -
                   std::max(event->start, busy[i].first);
       if (beside >= kBesidePart * event->seconds)
-        samples[keys.get(call)].push_back(event->seconds);
+        samples.add(keys.get(call), {event->program, event->index},
+                    event->seconds);
     }
   }
-  for (const auto &[key, seconds] : samples)
+  samples.forEach([&](const std::string &key, double seconds, int64_t) {
     if (auto known = profile.operators.find(key);
         known != profile.operators.end())
-      known->second.beside = getMedian(seconds);
+      known->second.beside = seconds;
+  });
 }

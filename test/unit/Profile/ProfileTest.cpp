@@ -3,6 +3,7 @@
 #include "../Simulate/Programs.h"
 #include "heddle/Profile/Measure.h"
 #include "heddle/Profile/ProfiledCostModel.h"
+#include "heddle/Simulate/CallNumbers.h"
 #include "mlir/IR/Verifier.h"
 
 using namespace mlir;
@@ -181,6 +182,35 @@ TEST(MeasuringPrograms, CallsRunOneAfterAnother) {
   auto messages =
       llvm::to_vector(collectives.getBody().getOps<rt::AllReduceOp>());
   EXPECT_EQ(messages.size(), 7u);
+}
+
+TEST(GatherTimes, ACallTakesTheMeanOverItsPlacesOfTheMedianOverRuns) {
+  Programs programs(getProgram());
+  ModuleOp module = *programs.module;
+  CallNumbers numbers(module);
+  CallKeys keys(module);
+  rt::DeviceCallOpInterface a = getCall(module, "a"), c = getCall(module, "c");
+  ASSERT_EQ(keys.get(a), keys.get(c));
+  RunTrace trace;
+  auto add = [&](rt::DeviceCallOpInterface call, ArrayRef<double> seconds) {
+    for (auto [run, each] : llvm::enumerate(seconds)) {
+      TracedCall traced;
+      traced.program = "p";
+      traced.index = numbers.get(call).index;
+      traced.run = int64_t(run);
+      traced.start = double(trace.calls.size());
+      traced.seconds = each;
+      trace.calls.push_back(traced);
+    }
+  };
+  add(a, {1e-3, 9e-3, 1e-3});
+  add(c, {3e-3, 3e-3, 2e-3});
+  Cluster cluster = makeRoundCluster(2);
+  MachineProfile machine;
+  addAloneTimes(machine, module, trace, getTopology(cluster), false);
+  const OperatorTime &time = machine.operators.at(keys.get(a));
+  EXPECT_NEAR(time.seconds, 2e-3, 1e-12);
+  EXPECT_EQ(time.samples, 6);
 }
 
 TEST(MeasuringPrograms, MessagesRunBesideTheCalls) {
