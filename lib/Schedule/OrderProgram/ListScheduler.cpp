@@ -1,6 +1,7 @@
 //===- ListScheduler.cpp - An order for units on queues -------------------===//
 
 #include "ListScheduler.h"
+#include "LaggingParts.h"
 #include "Player.h"
 #include "heddle/Support/Random.h"
 #include "llvm/ADT/STLExtras.h"
@@ -62,33 +63,6 @@ std::vector<double> heddle::getTurns(const UnitGraph &graph) {
   return turns;
 }
 
-/// Returns the part of the batch that each unit belongs to, from 0 on. A unit
-/// is of the part of the latest unit that it follows. Units that lead to few
-/// others, such as those of tables, are of part 0.
-static std::vector<int32_t> getParts(const UnitGraph &graph,
-                                     ArrayRef<double> depths) {
-  size_t count = graph.units.size();
-  std::vector<int32_t> first(count), sizes(count), part(count);
-  for (auto [number, unit] : llvm::enumerate(graph.units)) {
-    first[number] = static_cast<int32_t>(number);
-    double latest = -1;
-    for (int32_t earlier : unit.after)
-      if (depths[earlier] > latest && !graph.units[earlier].isAhead) {
-        latest = depths[earlier];
-        first[number] = first[earlier];
-      }
-    ++sizes[first[number]];
-  }
-  constexpr size_t kSmall = 32; // of so many equal parts, each is small
-  int32_t parts = 0;
-  for (size_t number = 0; number < count; ++number)
-    if (first[number] != static_cast<int32_t>(number))
-      part[number] = part[first[number]];
-    else if (sizes[number] * kSmall > count)
-      part[number] = parts++;
-  return part;
-}
-
 ScheduleBounds heddle::getBounds(const UnitGraph &graph) {
   std::vector<double> sums(graph.queues);
   for (const Unit &unit : graph.units)
@@ -116,24 +90,6 @@ bool heddle::isBetter(const Schedule &a, const Schedule &b,
 static constexpr double kLags[] = {0.06, 0.12, 0.18, 0.22, 0.25,
                                    0.28, 0.33, 0.38, 0.5,  0.75};
 
-/// Returns which computations no collectives wait for, or hardly any.
-static std::vector<bool> findFillers(const UnitGraph &graph) {
-  constexpr double kHardly = 1. / 64; // of the longest chain of collectives
-  std::vector<double> awaits(graph.units.size());
-  double most = 0;
-  for (size_t unit = graph.units.size(); unit-- > 0;) {
-    const Unit &it = graph.units[unit];
-    double chain = awaits[unit] + (it.queue != 0 ? it.seconds : 0);
-    most = std::max(most, chain);
-    for (int32_t earlier : it.after)
-      awaits[earlier] = std::max(awaits[earlier], chain);
-  }
-  std::vector<bool> fills;
-  for (auto [unit, seconds] : llvm::zip(graph.units, awaits))
-    fills.push_back(unit.queue == 0 && seconds < most * kHardly);
-  return fills;
-}
-
 /// Returns the best schedule found, or nullopt if all lists take more than
 /// `atMost` seconds.
 static std::optional<Schedule>
@@ -142,12 +98,17 @@ search(const UnitGraph &graph, const ScheduleOptions &options, double atMost) {
   double enough = getBounds(graph).get() * (1 + options.tolerance);
   Player player(graph, options.limits);
   std::optional<Schedule> best;
+  // Returns whether the schedule of a list is no worse than the best one.
   auto attempt = [&](ArrayRef<double> rank) {
     bool fits = best && best->peakBytes <= options.limits.liveBytes;
     std::optional<Schedule> found =
         player.play(rank, fits ? best->seconds : atMost);
-    if (found && (!best || isBetter(*found, *best, options.limits)))
-      best = std::move(found);
+    if (!found)
+      return false;
+    if (best && !isBetter(*found, *best, options.limits))
+      return !isBetter(*best, *found, options.limits);
+    best = std::move(found);
+    return true;
   };
 
   // The order of the text keeps memory small. The longest path first keeps
@@ -159,41 +120,41 @@ search(const UnitGraph &graph, const ScheduleOptions &options, double atMost) {
   attempt(rank);
   std::vector<double> turns = getTurns(graph), depths = getDepths(graph);
   attempt(turns);
-  // Each part lags behind the one before it by some collectives. So its forward
-  // pass, which communicates much, is beside the other's backward pass. A lag
-  // that shrinks lets all parts end at the same time. Fillers, such as
-  // gradients of weights, fill the waits for collectives.
-  if (std::vector<int32_t> parts = getParts(graph, depths);
-      count > 0 && *llvm::max_element(parts) > 0) {
-    std::vector<bool> fills = findFillers(graph);
-    double most = *llvm::max_element(turns), behind = most * double(count);
+  LaggingParts parts(graph, turns, depths);
+  std::optional<LaggingParts::Lags> lags; // of the best schedule, if by any
+  if (parts.getNumParts() > 1)
     for (bool defers : {true, false})
       for (bool shrinks : {false, true})
         for (double lag : kLags) {
-          for (size_t unit = 0; unit < count; ++unit) {
-            double left = shrinks ? most - turns[unit] : most;
-            rank[unit] = turns[unit] + lag * left * parts[unit] +
-                         (defers && fills[unit] ? behind : 0);
-          }
-          attempt(rank);
+          LaggingParts::Lags next = parts.makeLags(lag, shrinks, defers);
+          if (attempt(parts.getRanks(next)))
+            lags = std::move(next);
         }
-  }
   for (std::vector<double> greatest : {getLongestPaths(graph), depths}) {
     std::transform(greatest.begin(), greatest.end(), rank.begin(),
                    std::negate<>());
-    attempt(rank);
+    if (attempt(rank))
+      lags.reset();
   }
   if (!best)
     return std::nullopt;
 
-  // Ranks become positions in the best schedule. Then a run of units moves to
-  // an earlier or later position.
+  // Half of the tries change lags, if the best schedule is by lags. In the
+  // others, ranks become positions in the best schedule, and a run of units
+  // moves to an earlier or later position.
   Random random(options.seed);
   int64_t tries = std::min<int64_t>(
       options.tries, options.starts / std::max<int64_t>(1, count));
   for (int64_t i = 0; i < tries && count > 1; ++i) {
     if (best->seconds <= enough && best->peakBytes <= options.limits.liveBytes)
       break;
+    if (lags && i < tries / 2) {
+      LaggingParts::Lags next = *lags;
+      LaggingParts::change(next, random);
+      if (attempt(parts.getRanks(next)))
+        lags = std::move(next);
+      continue;
+    }
     for (auto [position, unit] : llvm::enumerate(best->order))
       rank[unit] = position;
     size_t size = 1 + random.below(std::max<size_t>(1, count / 4));
