@@ -3,9 +3,9 @@
 
     bench/gpu/launches.py MODEL.heddle [--most N]
 
-Prints a line for each program: its calls, of them launches of kernels, products
-and others. A launch that serves many tensors is one call. --most: ends with 1 if
-`step` makes more calls.
+Prints a line for each program: the number of all calls, and the numbers of those
+that launch a kernel, of products, and of others. A launch that serves many tensors
+is one call. With --most N, ends with 1 if `step` makes more than N calls.
 """
 
 import argparse

@@ -2,10 +2,11 @@
 
 usage: PYTHONPATH=python:test/python python3 bench/jax/compile.py [PROGRAM...]
 
-Prints for each program the seconds until it can be called, best of --repeats:
-Heddle's, of which Python's rewrites and `heddle compile` apart, and XLA's. JAX's
-trace is in both. A process of its own does all programs, so that JAX's imports and
-the first use of its compiler are not counted.
+Prints for each program the seconds until it can be called, best of --repeats. Of
+Heddle's seconds, it also prints the part of Python's rewrites and that of `heddle
+compile`. Heddle's and XLA's seconds both contain JAX's trace. Before the first
+program, both compilers compile a small one, so that imports and their first use are
+not counted.
 """
 
 import argparse

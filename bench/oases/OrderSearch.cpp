@@ -67,8 +67,9 @@ public:
   }
 
 private:
-  /// For each part but the first, kKnots lags along the program, over its
-  /// length. Then for each kind of unit, how much later it goes.
+  /// For each part but the first, its lag at kKnots places along the program.
+  /// Then the delay of each kind of unit. All as a share of the program's
+  /// length.
   using Numbers = std::vector<double>;
   static constexpr size_t kKnots = 7;
 
@@ -97,7 +98,7 @@ private:
       double at = turns[unit] / most * (kKnots - 1);
       size_t knot = std::min(size_t(at), kKnots - 2);
       double later = list[curves + kind[unit]];
-      // A lag is behind the part before.
+      // Each part lags behind the part before it, so the lags add up.
       for (int32_t i = 0; i < part[unit]; ++i) {
         const double *lags = &list[size_t(i) * kKnots + knot];
         later += lags[0] + (at - double(knot)) * (lags[1] - lags[0]);
@@ -112,14 +113,15 @@ private:
   double most;
   std::vector<int32_t> part, kind; // of each unit
   int32_t parts = 0;
-  size_t curves, numbers; ///< in a list: of curves, and in all
+  size_t curves, numbers; ///< of a list: the numbers of all lags; all numbers
 };
 
 //===----------------------------------------------------------------------===//
 // Fixed orders
 //===----------------------------------------------------------------------===//
 
-/// The order of each queue, and the start of each unit by it.
+/// A fixed order of the units of each queue, and the start of each unit if the
+/// queues keep this order.
 class Orders {
 public:
   explicit Orders(const UnitGraph &graph)
@@ -229,12 +231,12 @@ private:
 };
 } // namespace
 
-/// Anneals the orders, which take at most `best` seconds so far, and returns
-/// the least seconds that they take.
+/// Changes the orders by simulated annealing. Returns the seconds of the
+/// shortest schedule found, or `best` if none is shorter.
 static double anneal(Orders &orders, double best, double hot, double end,
                      Random &random) {
   constexpr int64_t kSteps = 100'000;
-  constexpr double kCold = 1e-5; // over the seconds
+  constexpr double kCold = 1e-5; // of `best`, as `hot`
   std::vector<int32_t> swaps;
   for (int64_t step = 0; step < kSteps && getTime() < end; ++step) {
     double seconds = orders.getSeconds();

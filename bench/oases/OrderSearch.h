@@ -3,7 +3,7 @@
 // Looks for a schedule that is shorter than the scheduler's, to judge that one.
 //
 // The first half of the time goes to lists of ranks, as the scheduler's, but
-// with more freedom: each part of the batch lags behind the first one by a
+// from more starts: each part of the batch lags behind the part before it by a
 // curve over the length of the program, and units of each kind go earlier or
 // later by a number of their own. Hill climbing changes curves and numbers.
 //

@@ -6,15 +6,21 @@
 
 Trains a transformer of 12 layers of width 512 with tensor parallelism on two
 devices of one core each. First, `none` (the whole batch, nothing computed again)
-runs on links that cost nothing: its time is that of its computation. This fixes
-the speed of the links: for each ratio, the communication of `none` takes ratio x
-its computation. M is the longer of the two. Then the machine is profiled, and all
-schedules take turns on these links.
+runs on links that cost nothing, which measures the time of its computation. This
+fixes the speed of the links: for each ratio, the communication of `none` takes
+ratio x its computation. M is the longer of the two. Then the machine is profiled,
+and all schedules take turns on these links.
 
-Columns: seconds of a step (the median over runs of the median over steps), the
-same over M, the speed-up over `none`; the program's own M, as the simulator
-counts it with the profile (its halves compute less than twice as fast, and
-recomputation adds to it), and the time over that; what the simulator predicts.
+Columns:
+  seconds    of a step: the median over runs of the median over steps
+  of M       seconds / M
+  speed-up   over `none`
+  own M      the longer of computation and communication of this schedule's own
+             program, by the simulator with the profile. It is more than M where a
+             part of the batch computes more slowly than its share, and where the
+             program recomputes
+  of it      seconds / own M
+  predicted  seconds of a step by the simulator
 The machine should be idle.
 """
 

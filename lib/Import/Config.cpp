@@ -1,4 +1,4 @@
-//===- Config.cpp - Hugging Face's config.json, nothing overlooked --------===//
+//===- Config.cpp - Reads config.json and refuses unknown keys ------------===//
 
 #include "Config.h"
 #include "heddle/Import/Import.h"

@@ -1,4 +1,4 @@
-//===- CostModels.h - The model of the times of a program -------*- C++ -*-===//
+//===- CostModels.h - The cost model that options choose --------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_PIPELINES_COSTMODELS_H
 #define HEDDLE_LIB_PIPELINES_COSTMODELS_H
@@ -8,8 +8,9 @@
 
 namespace heddle {
 
-/// Returns the model that the options make for a program of phase `executable`,
-/// or that of the cluster's roofline if they make none.
+/// Returns the cost model for a program of phase `executable`: the one that
+/// `options.makeCostModel` returns, such as that of a profile. If it is unset
+/// or returns none, returns the roofline model of the cluster.
 inline std::unique_ptr<CostModel> makeCostModel(mlir::ModuleOp module,
                                                 const CompileOptions &options,
                                                 const Cluster &cluster) {

@@ -185,8 +185,9 @@ void Propagator::seedFromStorage(unsigned cell, VariableOp variable,
          {Seed::Kind::Storage, variable, 0});
 }
 
-/// Stores each variable over the axes that its uses want and its own storage
-/// axes.
+/// Decides over which axes each variable is stored. A stated storage is taken
+/// as it is. Otherwise these are the axes that the uses of the variable want,
+/// and behind them its own storage axes.
 LogicalResult Propagator::findStorage() {
   for (auto &[name, entry] : program.variables) {
     auto [variable, cell] = entry;
@@ -214,9 +215,9 @@ LogicalResult Propagator::findStorage() {
 }
 
 /// Propagates from storage, so that an update is computed where its state is
-/// stored. A loaded parameter or buffer is also used by the model, so its
-/// storage is no seed. All other loaded or stored values belong to the update
-/// alone.
+/// stored. The model also uses parameters and buffers that are loaded, so their
+/// storage is no seed. All other values that are loaded or stored belong to the
+/// update alone.
 void Propagator::propagateStorage(int64_t level) {
   program.graph.clearLinks();
   program.freezeModel();
@@ -233,8 +234,10 @@ void Propagator::propagateStorage(int64_t level) {
 // All steps
 //===----------------------------------------------------------------------===//
 
-/// Takes an axis from ops that add several partial sums over it. Then one sum
-/// is reduced after the op in place of several before it.
+/// Takes an axis from each op that adds several values that are partial sums
+/// over this axis. The result is then a partial sum: one reduction after the op
+/// replaces several before it. Example: the sum of the gradients that queries,
+/// keys and values give to their common input.
 void Propagator::releaseSums() {
   Propagation &graph = program.graph;
   auto factorsOf = [&](Operation *op, const ShardingRule &rule) {

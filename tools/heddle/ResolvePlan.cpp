@@ -43,9 +43,9 @@ static std::unique_ptr<CostModel> makeCostModel(ModuleOp module,
                                              times);
 }
 
-/// Gives the device of the cluster the rates of the profile, if there is one.
-/// Only the scheduler weighs computation, so that without it a program does not
-/// depend on the profile. Prints errors.
+/// Applies the profile of --profile, if it is given, to the options. The
+/// cluster gets the rates of the profile only with `--overlap auto`: without
+/// the scheduler, a program must not depend on the profile. Prints errors.
 static bool useProfile(CompileFlags &flags) {
   if (flags.profile.empty())
     return true;

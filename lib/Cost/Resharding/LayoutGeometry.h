@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-/// getSplittingAxes returns the axes that split a dimension; getUsedAxes
-/// returns these and the axes of the partial value.
+/// getSplittingAxes returns the axes that split a dimension. getUsedAxes
+/// returns these and the axes over which the value is partial.
 AxisMask getSplittingAxes(const TensorLayout &layout);
 AxisMask getUsedAxes(const TensorLayout &layout);
 
@@ -28,11 +28,12 @@ public:
   int64_t getPartSize(size_t dim, llvm::ArrayRef<unsigned> axes) const;
   /// Returns the number of parts that are not padding only.
   int64_t countFilledParts(size_t dim, llvm::ArrayRef<unsigned> axes) const;
-  /// Returns whether a local slice can cut each part over `outer` into its
-  /// parts over `outer` and `inner`. Not so for 10 rows over 2 x 2 devices:
-  /// they are 5 and 5 over the first axis, but 3, 3, 3 and 1 over both. The
-  /// second of these parts has row 5, which the first half lacks. The whole
-  /// dimension (no `outer`) can always be cut.
+  /// Returns whether each part over `outer` and `inner` lies within one part
+  /// over `outer`, so that a local slice can cut it out. Counterexample: 10
+  /// rows over 2 x 2 devices have parts of 5 and 5 rows over the first axis,
+  /// but of 3, 3, 3 and 1 over both. The second of these holds rows 3 to 5, and
+  /// the first half ends with row 4. The whole dimension (no `outer`) can
+  /// always be cut.
   bool doPartsNest(size_t dim, llvm::ArrayRef<unsigned> outer,
                    llvm::ArrayRef<unsigned> inner) const;
   std::vector<int64_t> getLocalShape(const TensorLayout &layout) const;

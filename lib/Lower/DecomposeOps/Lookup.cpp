@@ -32,7 +32,7 @@ static bool decomposePad(Operation *op, OpBuilder &builder) {
       if (low != 0 || high != 0) {
         index =
             b.create<arith::SubIOp>(index, b.integer(b.getIndexType(), low));
-        // Unsigned, so that a negative index is very large.
+        // Unsigned: a negative index is very large, so it is outside, too.
         Value inside = b.create<arith::CmpIOp>(
             arith::CmpIPredicate::ult, index,
             b.integer(b.getIndexType(), source.getDimSize(dim)));

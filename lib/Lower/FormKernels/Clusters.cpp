@@ -115,8 +115,8 @@ void Clusters::addOrderEdges() {
 }
 
 bool Clusters::hasDetour(unsigned a, unsigned b) {
-  // A path from a to b only leads through clusters between the two in the
-  // order.
+  // In the order of clusters, each cluster comes after those that it reads. So
+  // only clusters between a and b can be on a path from a to b.
   ++epoch;
   auto followsMarked = [&](const Cluster &cluster) {
     return llvm::any_of(cluster.ops, [&](unsigned op) {
@@ -163,8 +163,8 @@ void Clusters::place(unsigned merged, unsigned a, unsigned b) {
 
 /// Returns how many leading results of a map are the leading loops in order,
 /// such as 2 for (i, j, k) -> (i, j, k + 1). A result does not count if a later
-/// result uses its loop too: a diagonal (i) -> (i, i) has none, since its rows
-/// differ in where they are read.
+/// result uses its loop, too. So a diagonal (i) -> (i, i) has none: each row is
+/// read at another column.
 static int64_t identityPrefix(AffineMap map) {
   int64_t count = 0;
   for (AffineExpr expr : map.getResults()) {
@@ -289,9 +289,9 @@ void Clusters::fuseProducers() {
     SmallVector<unsigned> before(predecessors[op]);
     llvm::sort(before, std::greater<>());
     for (unsigned from : before) {
-      // An op of the backward pass that computes from saved values stays there.
-      // Merged into the forward kernel, its result would be stored and live in
-      // between.
+      // An op of the backward pass that reads a value of the forward pass stays
+      // in the backward pass. In the forward kernel, its result would be
+      // stored, and live until the backward pass.
       if (op - clusters[clusterOf[from]].ops.back() > target.near &&
           op > clusters[clusterOf[from]].ops.back())
         continue;

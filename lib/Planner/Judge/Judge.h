@@ -32,7 +32,7 @@ public:
   llvm::Expected<mlir::ModuleOp> getTrainingStep(ProgramSize size,
                                                  int64_t microBatches);
 
-  /// Judges the program with so many layers (nullopt: all), scheduled for
+  /// Judges the program cut to `layers` layers (nullopt: all), scheduled for
   /// `memory` bytes of a device (nullopt: those of the request).
   llvm::Expected<Judgement> judge(const Candidate &candidate,
                                   std::optional<int64_t> layers,
@@ -43,9 +43,11 @@ public:
 
   /// Returns whether programs of few layers stand for the whole one.
   bool extrapolates(const Candidate &candidate) const;
-  /// Judges by programs of few layers, if the program has more. The candidate
-  /// is no pipeline, unless it is judged whole. If it takes `limit` seconds
-  /// with ample memory, it is not tried within the memory that there is.
+  /// Judges the candidate by two programs of few layers if `extrapolates`, and
+  /// by the whole program otherwise. A pipeline must be one that is judged by
+  /// the whole program. The two programs are first scheduled as if memory were
+  /// ample. If the step then takes less than `limit` seconds but more memory
+  /// than the device has, the scheduler tries again with less memory.
   llvm::Expected<PlanFigures> extrapolate(const Candidate &candidate,
                                           double limit);
   /// Compiles the two pipelines of few layers that stand for the candidate's.
@@ -54,8 +56,8 @@ public:
   void learnPrices(const Judge &other) {
     prices.insert(other.prices.begin(), other.prices.end());
   }
-  /// Returns the seconds for which one device computes a micro-batch of the
-  /// program, if nothing is split.
+  /// Returns the seconds in which one device alone computes a micro-batch of
+  /// the program.
   llvm::Expected<double> measureComputing(ProgramSize size);
 
 private:
@@ -90,9 +92,10 @@ private:
   llvm::Expected<Plan> decideOperators(mlir::ModuleOp module,
                                        const Candidate &candidate,
                                        Plan standard);
-  /// Decides operators and simulates the plan in turns, until the plan stays:
-  /// each decision counts collectives as far as the simulations before it wait
-  /// for them. Keeps the prices of the plan that took least time.
+  /// Decides operators and simulates the plan in turns, until the plan does not
+  /// change. Each decision prices a collective by the part of its time that
+  /// earlier simulations waited for. Keeps the prices of the plan that took
+  /// least time.
   llvm::Error findPrices(const Candidate &candidate);
   using Key = std::tuple<int64_t, int64_t, int64_t>;
 

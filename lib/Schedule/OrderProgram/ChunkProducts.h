@@ -7,12 +7,13 @@
 
 namespace heddle {
 
-/// Cuts products whose results only go to an all-reduce into `chunks` products
-/// of some rows each, and the all-reduce alike. So the first rows are summed
-/// while the next ones are computed. Chunks are slices of the operand and of
-/// the result along their outermost dimension; no element is copied. A product
-/// stays whole if its outermost dimension is not that of one operand, or does
-/// not divide. Returns the number of products that were cut.
+/// Cuts each product whose result only an all-reduce reads into `chunks`
+/// products of equally many rows, and the all-reduce in the same way. So the
+/// first rows are summed while the next ones are computed. Chunks are slices of
+/// one operand and of the result along their outermost dimensions; no element
+/// is copied. A product stays whole if the outermost dimension of its result is
+/// the outermost one of neither operand, or if `chunks` does not divide it.
+/// Returns the number of products that were cut.
 int64_t chunkProducts(mlir::Block &block, int64_t chunks);
 
 } // namespace heddle

@@ -144,8 +144,9 @@ SmallVector<Value> heddle::combineParts(ValueRange parts, linalg::LinalgOp op,
   ArrayRef<BlockArgument> accumulators = op.getRegionOutputArgs();
   return foldParts(
       parts, localizer, factors, [&](ValueRange before, ValueRange next) {
-        // Two results may take the same value, so each comparison and result is
-        // rebuilt with the parts of its own accumulator.
+        // Two results may take the same value, but each has an accumulator of
+        // its own. So the operands are given to `create`, not looked up by the
+        // value that they replace.
         auto create = [&](Operation *scalar, ArrayRef<Value> operands) {
           return createOnTensors(localizer.builder, scalar, operands);
         };

@@ -3,18 +3,20 @@
 JAX's derivative of lax.scan stacks every value that the backward loop reads, one
 for each iteration: six tensors of a gelu, four of a norm, the scores of attention.
 While a program is traced, the body of a scan that is differentiated is put under
-jax.checkpoint, whose policy keeps only values with the name KEPT. These are the
-results of all ops that are not cheap, but for the two products of attention that
-is written out. So the backward loop computes cheap values again from the results
-of products, and its body holds attention whole, forward and backward, where
-`softmax.raise_attention` finds it.
+jax.checkpoint, whose policy keeps only values with the name KEPT. The results of ops
+that are not cheap, such as products, get this name. So the backward loop computes
+cheap values again from the results of products. Two products do not get the name:
+those before and after a softmax, in attention that the program writes out. They run
+again in the body of the backward loop. So this body holds all of attention, forward
+and backward, and `softmax.raise_attention` finds it there.
 
     forward   h = x w; y = gelu(h)               keeps x, h
     backward  y = gelu(h); w' += x^T h', ...
 
-A body in which the program calls jax.checkpoint itself keeps what that says. In both
-cases a barrier (prevent_cse) stands before the values of the backward loop: when both
-loops are written out, equal computations would be joined, and their results kept.
+If the body of a scan already calls jax.checkpoint, that call decides what is kept. In
+both cases the values of the backward loop pass a barrier (prevent_cse). Without it,
+when both loops are written out, a computation of the backward loop would be merged with
+the equal one of the forward loop, and its result would be kept after all.
 """
 
 import contextlib
@@ -30,7 +32,7 @@ from .ir import MARKER
 KEPT = f"{MARKER}kept"
 _SOFTMAX = f"{MARKER}softmax"
 _POLICY = jax.checkpoint_policies.save_only_these_names(KEPT)
-# Primitives that are computed again. Calls of functions are as their bodies.
+# Primitives that are computed again. A call of a function is cheap if its body is.
 _CHEAP = set(
     "abs add add_any and argmax argmin bitcast_convert_type broadcast_in_dim ceil "
     "clamp concatenate convert_element_type copy cos custom_jvp_call custom_vjp_call "
@@ -41,8 +43,8 @@ _CHEAP = set(
     "shift_right_logical sign sin slice split sqrt square squeeze stop_gradient sub "
     "tanh transpose xor".split()
 )
-# Of random bits, what is compared with them is kept: a mask of one byte an element
-# instead of four.
+# Random bits are not kept, but the result of their comparison is, such as a mask of
+# dropout: it takes one byte an element, and the bits take four.
 _RANDOM = {"random_bits", "threefry2x32"}
 # Ops in whose bodies values are kept, too.
 _BODIES = {
@@ -53,7 +55,7 @@ _BODIES = {
 
 
 def _inner(eqn: Any) -> Iterator[Any]:
-    """Yields the op and those of its bodies."""
+    """Yields the op, and then all ops in its bodies."""
     yield eqn
     for jaxpr in core.jaxprs_in_params(eqn.params):
         for other in jaxpr.eqns:
@@ -85,8 +87,8 @@ def _names_its_values(eqn: Any) -> bool:
 
 
 def _products_of_attention(jaxpr: Any) -> set[int]:
-    """Returns the ids of the ops that make the scores of a softmax, and of those
-    that its probabilities go into."""
+    """Returns the ids of the products that compute the scores of a softmax, and of the
+    products that read its probabilities."""
     maker = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
     readers: dict[Any, list[Any]] = {}
     for eqn in jaxpr.eqns:
@@ -100,7 +102,8 @@ def _products_of_attention(jaxpr: Any) -> set[int]:
         next_ops: Callable[[Any], list[Any]],
         values: Callable[[Any], Iterable[Any]],
     ) -> None:
-        """Goes on through ops whose values have as many elements as the scores."""
+        """Walks from `start`, through values with as many elements, to the next
+        products, and adds these to `found`."""
         pending, seen = list(start), set()
         size = pending[0].aval.size
         while pending:
@@ -208,7 +211,8 @@ def _checkpointed(closed: Any) -> Any:
 
 @contextlib.contextmanager
 def keeping_little() -> Iterator[None]:
-    """Within it, scans are differentiated as this module says."""
+    """While this context is active, scans are differentiated as the module's docstring
+    says."""
     try:
         from jax._src.interpreters import ad
 

@@ -14,8 +14,8 @@ from heddle.torch.capture import Captured, capture, from_program
 from heddle.torch.emit import Groups, Module, emit, is_listed, require
 from heddle.torch.errors import Problem, TorchError
 
-# What a module is called with: its arguments by name, or in order. With a loss
-# of its own the last argument holds the labels.
+# The arguments of a module, by name or in order. If the loss is a module apart, the
+# batch holds labels too: under the name "labels", or as the last argument in order.
 Batch = Mapping[str, Any] | Sequence[Any] | torch.Tensor
 LABELS = "labels"
 
@@ -187,9 +187,10 @@ def _strip_prefix(captured: Captured) -> None:
 class Traced:
     """A model with its loss, for any number of rows.
 
-    PyTorch exports it once for the rows of the example, and once for a symbolic
-    number if others are asked for. Where the model does not allow that, as one
-    whose branches depend on the number, it is exported for each.
+    PyTorch exports the model once for the rows of the example. For other numbers of
+    rows, it exports the model once for a symbolic number. Some models do not allow
+    that, such as one whose branches depend on the number of rows. These are exported
+    again for each number, up to the rows of the example.
     """
 
     def __init__(
@@ -210,7 +211,7 @@ class Traced:
         choose: Callable[[Captured], Groups | None] | None = None,
     ) -> Module:
         captured = self._of(self.rows if rows is None else rows)
-        # `choose` changes the states.
+        # `choose` changes the dict of states, so it gets a copy.
         return _emit(dataclasses.replace(captured, states=dict(captured.states)), choose)
 
     def _of(self, rows: int) -> Captured:
@@ -276,9 +277,9 @@ def export(
     """Returns the module of a model with its loss, as text.
 
     `batch` is an example of one micro-batch: the model's arguments by name, or
-    in order. With `loss`, a module of (outputs, labels), the last one holds the
-    labels, or the one named "labels". Raises UnsupportedError with all ops that
-    Heddle does not have.
+    in order. `loss` is a module of (outputs, labels). With it, the batch also holds
+    the labels: under the name "labels", or as the last tensor in order. Raises
+    UnsupportedError with all ops that Heddle does not have.
     """
     return require(emit_example(example_of(model, batch, loss)))
 

@@ -22,9 +22,12 @@ from heddle.torch.emit import Groups, Module, require
 from heddle.torch.errors import TorchError
 from heddle.torch.exporter import Batch, Traced, emit_example, example_of
 
-# A plan: the file of one; its mesh and the flags of `heddle compile`, such as
-# {"mesh": {"dp": 2, "tp": 2}, "zero": 3}; or "auto": the planner chooses one for the
-# cores of this machine, or for {"plan": "auto", "cluster": ...}. None: one device.
+# A plan is one of:
+# - the path of a plan's file;
+# - a mesh and flags of `heddle compile`: {"mesh": {"dp": 2, "tp": 2}, "zero": 3};
+# - "auto": the planner chooses a plan for the cores of this machine;
+# - {"plan": "auto", "cluster": ...}: the planner chooses one for the cluster;
+# - None: one device.
 Plan = str | os.PathLike[str] | Mapping[str, Any] | None
 
 
@@ -54,9 +57,9 @@ def flags_of(plan: Plan) -> list[str]:
 
 
 def micro_batches_of(plan: Plan) -> int:
-    """Returns the number of micro-batches that a plan's file was made for, which
-    the rows of a step are divided into; 1 if it does not say. The compiler reports
-    a file that is no plan."""
+    """Returns the number of micro-batches of a step that a plan's file was made for,
+    or 1 if the file does not state it. If the file is no plan, the compiler reports
+    that."""
     if not isinstance(plan, (str, os.PathLike)) or plan == AUTO:
         return 1
     try:
@@ -74,7 +77,7 @@ def to_numpy(value: Any) -> np.ndarray:
 
 
 def _part(value: Any, parts: int) -> Any:
-    """Returns the first of the micro-batches of a batch's tensor."""
+    """Returns the rows of the first of `parts` micro-batches of a tensor."""
     if parts == 1 or not isinstance(value, torch.Tensor) or not value.dim():
         return value
     if value.shape[0] % parts:
@@ -100,8 +103,9 @@ class Trainer:
     is a module of (outputs, labels); without one the model returns its loss, as
     Hugging Face's do if they get labels. Learning rates are read from the
     optimizer before each step, so PyTorch's schedulers work. The optimizer's own
-    `step` is not used. `clip` limits the norm of the gradients. `micro_batches`
-    are those of the plan by default; the model is exported for one of them.
+    `step` is not used. `clip` limits the norm of the gradients. `micro_batches` is
+    the number of micro-batches of a step, by default that of the plan. The model is
+    exported for the rows of one micro-batch.
     """
 
     def __init__(
@@ -157,7 +161,7 @@ class Trainer:
         return require(emit_example(example, self._choose))
 
     def _choose(self, captured: Captured) -> Groups:
-        """Freezes what the optimizer does not have, and reads its groups."""
+        """Freezes parameters that the optimizer lacks; returns its groups."""
         self._mutates = self._mutates or bool(captured.mutations)
         names = {
             id(parameter): state.name for parameter, state in self._parameters(captured)
@@ -287,8 +291,9 @@ class Trainer:
         return named
 
     def _evaluator(self) -> Session:
-        """Returns a session whose program is that of eval() mode. Modules that
-        change buffers have another one than in train() mode."""
+        """Returns a session that runs the model in eval() mode. If the model changes
+        buffers, its program differs from that of train() mode and has a session of
+        its own."""
         if not self._mutates:
             return self.session
         if self._evaluation is None:
@@ -363,8 +368,8 @@ class Trainer:
                 self.session.write(f"loss.{name}", to_numpy(value))
 
     def _numbers(self) -> dict[int, str]:
-        """Returns the variables of the optimizer's parameters, as it numbers
-        them."""
+        """Returns the variable of each parameter of the optimizer, by the number that
+        the parameter has in the optimizer's state_dict."""
         tied = self._tied()
         by_identity = {
             id(tensor): tied.get(name, name)
@@ -411,8 +416,8 @@ class Trainer:
         self.session.write("steps", np.int64(step))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the model under its own names, and all that training continues
-        from."""
+        """Writes the model under its own names (model.safetensors), and the state
+        from which `load` continues training (state.safetensors)."""
         path = pathlib.Path(folder)
         path.mkdir(parents=True, exist_ok=True)
         tensors = {
