@@ -1,7 +1,7 @@
 //===- ApplyPlan.cpp - Annotates a program with a plan --------------------===//
 
 #include "heddle/Shard/ApplyPlan.h"
-#include "RefineAxes.h"
+#include "SplitAxesForHeads.h"
 #include "dialects/Heddle/HeddleDialect.h"
 #include "dialects/Heddle/StageTable.h"
 #include "heddle/Shard/Passes.h"
@@ -75,7 +75,7 @@ static void annotate(ModuleOp module, ResolvedPlan &resolved) {
   size_t count = ops.size();
   std::move(resolved.pins.begin(), resolved.pins.end(),
             std::back_inserter(ops));
-  refineAxes(context, resolved.mesh, ops, dims);
+  splitAxesForHeads(context, resolved.mesh, ops, dims);
 
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   auto meshOp = builder.create<MeshOp>(module.getLoc(), "mesh", resolved.mesh);

@@ -1,6 +1,6 @@
-//===- RefineAxesTest.cpp - Axes larger than a number of groups -----------===//
+//===- SplitAxesForHeadsTest.cpp - Axes larger than a number of groups ----===//
 
-#include "lib/Shard/ApplyPlan/RefineAxes.h"
+#include "lib/Shard/ApplyPlan/SplitAxesForHeads.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@ using namespace heddle;
 
 namespace {
 
-class RefineAxesTest : public testing::Test {
+class SplitAxesForHeadsTest : public testing::Test {
 protected:
-  RefineAxesTest() {
+  SplitAxesForHeadsTest() {
     context.loadDialect<HeddleDialect>();
     mesh = MeshAttr::get(&context, {MeshAxisAttr::get(&context, axis("x"), 4)});
   }
@@ -41,12 +41,12 @@ protected:
 };
 
 // The factors' roles, not their names, say which factor takes which part of x.
-TEST_F(RefineAxesTest, FollowsRolesOfAnyOp) {
+TEST_F(SplitAxesForHeadsTest, FollowsRolesOfAnyOp) {
   PlannedOp ops[] = {plan("team", FactorRole::Groups, true),
                      plan("team", FactorRole::Groups, false),
                      plan("team", FactorRole::Batch, false)};
   DimensionAxes storage[] = {{{axis("x")}, {}}};
-  refineAxes(&context, mesh, ops, storage);
+  splitAxesForHeads(&context, mesh, ops, storage);
   Axes first = {axis("x.0")}, rest = {axis("x.1")};
   Axes all = {axis("x.0"), axis("x.1")};
   ASSERT_EQ(mesh.getAxes().size(), 2u);
@@ -58,9 +58,9 @@ TEST_F(RefineAxesTest, FollowsRolesOfAnyOp) {
   EXPECT_EQ(storage[0], (DimensionAxes{all, {}}));
 }
 
-TEST_F(RefineAxesTest, LeavesAxesWithoutMembersAlone) {
+TEST_F(SplitAxesForHeadsTest, LeavesAxesWithoutMembersAlone) {
   PlannedOp ops[] = {plan("n", FactorRole::Groups, false)};
-  refineAxes(&context, mesh, ops, {});
+  splitAxesForHeads(&context, mesh, ops, {});
   EXPECT_EQ(mesh.getAxes().size(), 1u);
   EXPECT_EQ(ops[0].axes, FactorAxes{{axis("x")}});
 }

@@ -1,4 +1,4 @@
-//===- ScheduleKinds.cpp - The known schedules' names and stages ----------===//
+//===- ScheduleNames.cpp - The known schedules' names and stages ----------===//
 
 #include "heddle/Stages/StageSchedule.h"
 

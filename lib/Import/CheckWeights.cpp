@@ -1,4 +1,4 @@
-//===- Weights.cpp - Compare a folder's weights with a model --------------===//
+//===- CheckWeights.cpp - Compare a folder's weights with a model ---------===//
 
 #include "Families.h"
 

@@ -1,7 +1,7 @@
-//===- RefineAxes.h - Splits mesh axes for groups of heads ------*- C++ -*-===//
+//===- SplitAxesForHeads.h - Mesh axes for groups of heads ------*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_SHARD_APPLYPLAN_REFINEAXES_H
-#define HEDDLE_LIB_SHARD_APPLYPLAN_REFINEAXES_H
+#ifndef HEDDLE_LIB_SHARD_APPLYPLAN_SPLITAXESFORHEADS_H
+#define HEDDLE_LIB_SHARD_APPLYPLAN_SPLITAXESFORHEADS_H
 
 #include "heddle/PlanVerifier/PlanVerifier.h"
 
@@ -22,10 +22,10 @@ namespace heddle {
 ///
 /// Example: 2 key/value heads with 4 queries each, over "tp" of 4 devices:
 /// tp.0 = 2 splits the heads, tp.1 = 2 the queries.
-void refineAxes(mlir::MLIRContext *context, MeshAttr &mesh,
+void splitAxesForHeads(mlir::MLIRContext *context, MeshAttr &mesh,
                 llvm::MutableArrayRef<PlannedOp> ops,
                 llvm::MutableArrayRef<DimensionAxes> storage);
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_SHARD_APPLYPLAN_REFINEAXES_H
+#endif // HEDDLE_LIB_SHARD_APPLYPLAN_SPLITAXESFORHEADS_H

@@ -1,6 +1,6 @@
-//===- RefineAxes.cpp - Splits mesh axes for groups of heads --------------===//
+//===- SplitAxesForHeads.cpp - Mesh axes for groups of heads --------------===//
 
-#include "RefineAxes.h"
+#include "SplitAxesForHeads.h"
 #include <map>
 #include <numeric>
 #include <set>
@@ -36,7 +36,7 @@ static std::optional<unsigned> findFreeMembers(const PlannedOp &planned) {
   return members && !planned.pinned[*members] ? members : std::nullopt;
 }
 
-void heddle::refineAxes(MLIRContext *context, MeshAttr &mesh,
+void heddle::splitAxesForHeads(MLIRContext *context, MeshAttr &mesh,
                         MutableArrayRef<PlannedOp> ops,
                         MutableArrayRef<DimensionAxes> storage) {
   // parts[{axis, groups}]: the size of the part of the axis that splits that

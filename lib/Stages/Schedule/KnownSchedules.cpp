@@ -1,4 +1,4 @@
-//===- MakeSchedule.cpp - The known schedules of pipelines ----------------===//
+//===- KnownSchedules.cpp - The known schedules of pipelines --------------===//
 
 #include "heddle/Stages/StageSchedule.h"
 #include "llvm/ADT/STLExtras.h"
