@@ -229,8 +229,8 @@ def translate(
     with original.context as context, ir.Location.unknown():
         raising.load_dialects()
         context.allow_unregistered_dialects = True
-        text = original.operation.get_asm(enable_debug_info=True)
-        module = ir.Module.parse(text)
+        # JAX keeps the original for further lowerings of the function.
+        module = original.operation.clone().opview
         simplify(module, remarks)
         legalize(module)
         mesh = shardings.mesh_of(module, given_mesh(settings, arguments, results))
