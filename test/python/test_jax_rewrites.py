@@ -260,6 +260,16 @@ class RewriteTest(unittest.TestCase):
 
         self.same(types, floats(0, 5), jnp.array([True, False, True, True, False]))
 
+    def test_floats_beyond_integers(self) -> None:
+        def convert(x):
+            kinds = jnp.int8, jnp.uint8, jnp.int32, jnp.uint32
+            halves = [x.astype(jnp.float16), x.astype(jnp.bfloat16)]
+            return [v.astype(kind) for v in (x, *halves) for kind in kinds]
+
+        numbers = [-0.5, 1.9, 127, 128, 255.5, -129, 3e9, -3e9, 5e9, 2.0**31]
+        numbers += [jnp.inf, -jnp.inf, jnp.nan]
+        self.same(convert, jnp.array(numbers, jnp.float32))
+
     def test_static_and_keywords(self) -> None:
         def power(x, n, *, scale):
             return x**n * scale["a"]

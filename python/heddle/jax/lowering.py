@@ -18,6 +18,7 @@ from heddle._lines import is_raised_by, last_call
 from heddle.errors import CompileError
 
 from . import (
+    casts,
     control,
     embedding,
     finish,
@@ -289,6 +290,8 @@ def simplify(module: ir.Module, remarks: list[str]) -> None:
     run(module, "func.func(cse)")
     recompute.recompute(module)
     stacks.reshape_rows(module)
+    for op in [op for op in walk(module) if casts.is_float_to_int(op)]:
+        casts.saturate(op)
     for op in [op for op in walk(module) if windows.is_empty(op)]:
         windows.convert_empty(op)
     for op in [op for op in walk(module) if windows.pads_nothing(op)]:
