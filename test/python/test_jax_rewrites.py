@@ -130,6 +130,7 @@ class RewriteTest(unittest.TestCase):
             parts = [jnp.sort(x.astype(kind), axis=1) for kind in kinds]
             return parts, jnp.argsort(x.astype(jnp.bfloat16), axis=1)
 
+        self.same(types, integers(0, 99, 2, 1))
         for size in (5, 260):  # by ranks, and by a network
             self.same(types, integers(0, 99, 2, size))
             self.same(sort, floats(0, 3, size), integers(1, 9, size))
@@ -261,14 +262,14 @@ class RewriteTest(unittest.TestCase):
         self.same(types, floats(0, 5), jnp.array([True, False, True, True, False]))
 
     def test_floats_beyond_integers(self) -> None:
-        def convert(x):
+        def convert(*arrays):
             kinds = jnp.int8, jnp.uint8, jnp.int32, jnp.uint32
-            halves = [x.astype(jnp.float16), x.astype(jnp.bfloat16)]
-            return [v.astype(kind) for v in (x, *halves) for kind in kinds]
+            return [x.astype(kind) for x in arrays for kind in kinds]
 
         numbers = [-0.5, 1.9, 127, 128, 255.5, -129, 3e9, -3e9, 5e9, 2.0**31]
         numbers += [jnp.inf, -jnp.inf, jnp.nan]
-        self.same(convert, jnp.array(numbers, jnp.float32))
+        kinds = jnp.float32, jnp.float16, jnp.bfloat16
+        self.same(convert, *(jnp.array(numbers, kind) for kind in kinds))
 
     def test_static_and_keywords(self) -> None:
         def power(x, n, *, scale):

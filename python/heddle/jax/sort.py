@@ -40,8 +40,10 @@ def convert_sort(op: ir.Operation, splicer: Splicer) -> None:
     key = ("sort", axis, text[text.index("{") :])
 
     def function(*operands: jax.Array) -> tuple[jax.Array, ...]:
-        is_short = operands[0].shape[axis] <= _SHORT
-        return (by_ranks if is_short else network)(axis, operands)
+        size = operands[0].shape[axis]
+        if size <= 1:
+            return tuple(operands)
+        return (by_ranks if size <= _SHORT else network)(axis, operands)
 
     results = splicer.call(key, function, op, op.operands)
     # The calls that compare stand in the new functions, once for each key.
@@ -159,8 +161,6 @@ def network(axis: int, operands: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]
     Ties are broken by position, and positions beyond the end come last.
     """
     size = operands[0].shape[axis]
-    if size <= 1:
-        return tuple(operands)
     rows = [jnp.moveaxis(x, axis, -1) for x in operands]
     padded = 1 << (size - 1).bit_length()
     lead = rows[0].shape[:-1]
