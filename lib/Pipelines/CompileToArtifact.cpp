@@ -9,11 +9,12 @@ using namespace heddle;
 
 LogicalResult heddle::compileToArtifact(ModuleOp module,
                                         const CompileOptions &options,
-                                        StringRef path) {
+                                        ArtifactWriter &writer) {
   // Checks the options and the path before the long work.
   FailureOr<Sanitizer> sanitizer =
       parseSanitizer(module.getLoc(), options.sanitize);
-  if (failed(sanitizer) || failed(checkArtifactPath(module.getLoc(), path)) ||
+  if (failed(sanitizer) ||
+      failed(checkArtifactPath(module.getLoc(), writer.getPath())) ||
       failed(runPhases(module, options, Phase::LLVM)))
     return failure();
   ArtifactOptions artifact;
@@ -23,5 +24,12 @@ LogicalResult heddle::compileToArtifact(ModuleOp module,
   artifact.seed = options.training.seed;
   if (auto plan = module->getAttrOfType<StringAttr>(kPlanAttrName))
     artifact.planJson = plan.getValue();
-  return writeArtifact(module, path, artifact);
+  return writer.write(module, artifact);
+}
+
+LogicalResult heddle::compileToArtifact(ModuleOp module,
+                                        const CompileOptions &options,
+                                        StringRef path) {
+  ArtifactWriter writer(path);
+  return compileToArtifact(module, options, writer);
 }

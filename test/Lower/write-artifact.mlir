@@ -13,6 +13,9 @@
 // RUN: not heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact="path=%t/b target-cpu=x86-64-v3,+sse9" 2>&1 | FileCheck %s --check-prefix=FEATURE
 // RUN: not heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact="path=%t/b sanitize=memory" 2>&1 | FileCheck %s --check-prefix=SANITIZE
 // RUN: not env PATH=%t %{opt} %s --heddle-convert-rt-to-llvm --heddle-write-artifact=path=%t/b 2>&1 | FileCheck %s --check-prefix=LINKER
+// A linker that ends before it reads the objects.
+// RUN: rm -rf %t.bin && mkdir %t.bin && cp %S/Inputs/linker.sh %t.bin/ld.lld-19
+// RUN: not env PATH=%t.bin:$PATH %{opt} %s --heddle-convert-rt-to-llvm --heddle-write-artifact=path=%t/b 2>&1 | FileCheck %s --check-prefix=BROKEN
 // RUN: not heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact=path=/dev/full/b 2>&1 | FileCheck %s --check-prefix=FOLDER
 // RUN: ls %t | FileCheck %s --check-prefix=NOTHING-LEFT
 
@@ -24,6 +27,7 @@
 // FEATURE: target-cpu: expected +feature or -feature of {{.*}}, got '+sse9'
 // SANITIZE: sanitize: expected 'address' or 'thread', got 'memory'
 // LINKER: expected a linker in PATH: ld.lld-19, ld.lld, cc or clang-19;
+// BROKEN: ld.lld-19 failed with status 3: no linker today
 // FOLDER: cannot make the folder
 // NOTHING-LEFT: a
 // NOTHING-LEFT-NEXT: mine

@@ -1,5 +1,6 @@
 """Single constructs that are rewritten before jaxlib's passes."""
 
+import functools
 import pathlib
 import re
 import tempfile
@@ -123,6 +124,16 @@ class RewriteTest(unittest.TestCase):
             )
 
         self.same(ties, integers(0, 3, 9), floats(1, 9))
+
+        def types(x):
+            kinds = jnp.bfloat16, jnp.float16, jnp.int8, jnp.uint8, jnp.uint32, bool
+            parts = [jnp.sort(x.astype(kind), axis=1) for kind in kinds]
+            return parts, jnp.argsort(x.astype(jnp.bfloat16), axis=1)
+
+        self.same(types, integers(0, 99, 2, 1))
+        for size in (5, 260):  # by ranks, and by a network
+            self.same(types, integers(0, 99, 2, size))
+            self.same(sort, floats(0, 3, size), integers(1, 9, size))
         self.same(
             jnp.sort,
             jnp.array([jnp.nan, 1, -jnp.inf, jnp.inf, -0.0, 0.0], jnp.float32)[
@@ -250,6 +261,17 @@ class RewriteTest(unittest.TestCase):
 
         self.same(types, floats(0, 5), jnp.array([True, False, True, True, False]))
 
+    def test_floats_beyond_integers(self) -> None:
+        def convert(*arrays):
+            kinds = jnp.int8, jnp.uint8, jnp.int32, jnp.uint32
+            return [x.astype(kind) for x in arrays for kind in kinds]
+
+        numbers = [-0.5, 1.9, 127, 128, 255.5, -129, 3e9, -3e9, 5e9, 2.0**31]
+        numbers += [jnp.inf, -jnp.inf, jnp.nan]
+        kinds = jnp.float32, jnp.float16, jnp.bfloat16
+        array = jnp.array(numbers, jnp.float32)
+        self.same(convert, *(array.astype(kind) for kind in kinds))
+
     def test_static_and_keywords(self) -> None:
         def power(x, n, *, scale):
             return x**n * scale["a"]
@@ -325,7 +347,12 @@ class RefusalTest(unittest.TestCase):
         none of the program's."""
         with self.assertRaises(heddle.CompileError) as raised:
             heddle.jax.export(lambda x: jnp.abs(x + 1j * x), floats(0, 3))
-        self.assertNotIn("constant", str(raised.exception))
+        text = str(raised.exception)
+        found = re.findall(r"test_jax_rewrites\.py:(\d+): '(\w+)': complex", text)
+        self.assertEqual(len(found), len(text.splitlines()), text)
+        self.assertEqual(len({line for line, _ in found}), 1, text)
+        names = [name for _, name in found]
+        self.assertEqual(names, ["convert_element_type", "mul", "add"])
 
     def test_within_branches_of_jax(self) -> None:
         """JAX's own functions within a branch have no line of the program."""
@@ -407,6 +434,26 @@ class ArrangementTest(unittest.TestCase):
         text = self.same(jax.value_and_grad(checkpointed), w, floats(2, 2, 6, 8))
         self.assertNotIn("3x2x6x20xf32", text)
         self.assertIn("heddle.barrier", text)
+
+    def test_checkpoints_in_functions_and_branches_have_barriers(self) -> None:
+        @functools.partial(jax.checkpoint, prevent_cse=False)
+        def layer(x, w):
+            return jnp.tanh(jnp.tanh(x @ w) @ w)
+
+        def in_function(x, w):
+            return jax.jit(layer)(x, w), None
+
+        def in_branch(x, w):
+            return lax.cond(x[0, 0] < 9, layer, lambda x, w: x, x, w), None
+
+        for body in (in_function, in_branch):
+
+            def loss(w, x, body=body):
+                return jnp.sum(lax.scan(body, x, w)[0] ** 2)
+
+            args = floats(0, 3, 6, 6) / 3, floats(1, 2, 6)
+            text = self.same(jax.value_and_grad(loss), *args)
+            self.assertIn("heddle.barrier", text, body.__name__)
 
     def test_remark_counts_all_iterations(self) -> None:
         """A loop whose checkpoints keep all stores the scores of each iteration."""

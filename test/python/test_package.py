@@ -7,6 +7,7 @@ import unittest
 
 import heddle
 import numpy as np
+from heddle.compiler import Compilation
 
 PROGRAM = """
 module {
@@ -49,6 +50,24 @@ class Package(unittest.TestCase):
                 session.run("step", [x, x])
         with self.assertRaisesRegex(heddle.RunError, "was closed"):
             session.run("main", [x, x])
+
+    def test_early_start(self) -> None:
+        """The compiler runs beside the block, and ends with it."""
+        output = self.folder / "sum.heddle"
+        with self.assertRaises(KeyError), Compilation(output):
+            raise KeyError
+        self.assertEqual(list(self.folder.iterdir()), [])
+        with Compilation(output) as compilation:
+            artifact = compilation.finish(PROGRAM)
+        with heddle.Session(artifact) as session:
+            x = np.ones((4, 3), np.float32)
+            np.testing.assert_array_equal(session.run("main", [x, x])["sum"], 2 * x)
+        wrong = PROGRAM.replace("addf", "plus")
+        with self.assertRaisesRegex(heddle.CompileError, "arith.plus"):
+            heddle.compile(wrong, output)
+        # Ends before it reads the module.
+        with self.assertRaisesRegex(heddle.CompileError, "none.json.*o such file"):
+            heddle.compile(PROGRAM, output, plan=self.folder / "none.json")
 
     def test_training(self) -> None:
         config = self.folder / "config.json"

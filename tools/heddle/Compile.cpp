@@ -3,6 +3,7 @@
 #include "../common/Run.h"
 #include "Commands.h"
 #include "Model.h"
+#include "PlanModel.h"
 
 namespace fs = std::filesystem;
 using namespace heddle;
@@ -42,6 +43,14 @@ void tools::addCompileCommand(CLI::App &app, int &result) {
                    "--stop-after, the file (default: standard output)")
       ->check(notEmpty("a folder or file"));
   command->callback([flags, output, &result] {
+    if (flags->model.path == "-" &&
+        ((output->empty() && flags->stopAfter.empty()) ||
+         flags->plan == autoPlan)) {
+      reportError("expected --output, and another plan than 'auto', for a "
+                  "program on standard input");
+      result = exitUsage;
+      return;
+    }
     flags->printTo = *output;
     bool compiled = false;
     result = compileModel(*flags,

@@ -39,7 +39,8 @@ void tools::addModelFlags(CLI::App &app, ModelFlags &flags) {
   app.add_option("MODEL", flags.path,
                  "A Hugging Face model's folder, its config.json, an .mlir "
                  "file (from `heddle import`, or a program of another "
-                 "compiler), or what `heddle compile` wrote");
+                 "compiler), or what `heddle compile` wrote; for `heddle "
+                 "compile` also -, an .mlir file on standard input");
   const char *group = "Parametric GPT-2, instead of a MODEL";
   auto size = [&](const char *name, int64_t &value, const char *text) {
     return app.add_option(name, value, text)->check(positive())->group(group);

@@ -135,7 +135,8 @@ FailureOr<OwningOpRef<ModuleOp>> tools::loadModel(Compiler &compiler,
     options.gpt->sequence = flags.sequence.value_or(1024);
     return importModel(compiler.context(), options);
   }
-  std::optional<ModelKind> kind = classifyModel(flags.path);
+  std::optional<ModelKind> kind =
+      flags.path == "-" ? ModelKind::Module : classifyModel(flags.path);
   if (!kind)
     return failure();
   if (flags.gpt.layers != 0) {
@@ -201,6 +202,10 @@ int tools::compileModel(CompileFlags &flags, const fs::path &output,
   if (int code = resolvePlan(flags); code != exitSuccess)
     return code;
   flags.options.refusesTooLarge = true;
+  // The linker starts beside the compilation, which may wait for its input.
+  std::optional<ArtifactWriter> writer;
+  if (flags.stopAfter.empty())
+    writer.emplace(output.string());
   Compiler compiler;
   FailureOr<OwningOpRef<ModuleOp>> module = loadModel(compiler, flags.model);
   if (failed(module))
@@ -214,7 +219,7 @@ int tools::compileModel(CompileFlags &flags, const fs::path &output,
       return exitFailure;
     return writeModule(**module, flags.printTo) ? exitSuccess : exitFailure;
   }
-  if (failed(compileToArtifact(**module, flags.options, output.string())))
+  if (failed(compileToArtifact(**module, flags.options, *writer)))
     return exitFailure;
   compiled = true;
   if (report)

@@ -11,6 +11,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -109,14 +110,48 @@ emitObjects(mlir::ModuleOp module, const NativeTarget &target,
             const ArtifactOptions &options);
 
 /// Links objects to a shared library, with the first of ld.lld-19, ld.lld, cc
-/// and clang-19 that is in PATH.
-mlir::LogicalResult linkSharedLibrary(mlir::Location loc,
-                                      llvm::ArrayRef<std::string> objects,
-                                      llvm::StringRef output);
+/// and clang-19 that is in PATH. lld takes longer to start than to link: it is
+/// started by the constructor, and waits for the objects.
+class LibraryLinker {
+public:
+  explicit LibraryLinker(std::string output);
+  /// Ends a linker that got no objects.
+  ~LibraryLinker();
+  LibraryLinker(const LibraryLinker &) = delete;
+  LibraryLinker &operator=(const LibraryLinker &) = delete;
 
-/// Writes the artifact of a module after heddle-convert-rt-to-llvm, completely
-/// or not at all: writes a directory beside `path`, then renames it. An
-/// existing `path` is replaced only if it is an artifact or empty.
+  /// Writes the output, whose folder exists now. Called at most once.
+  mlir::LogicalResult link(mlir::Location loc,
+                           llvm::ArrayRef<std::string> objects);
+
+private:
+  struct Process;
+  std::string output;
+  std::unique_ptr<Process> process; ///< null if none waits for objects
+};
+
+/// Writes an artifact, completely or not at all: writes a directory beside
+/// `path`, then renames it. An existing `path` is replaced only if it is an
+/// artifact or empty. The linker starts with the construction, which may stand
+/// before the compilation.
+class ArtifactWriter {
+public:
+  explicit ArtifactWriter(llvm::StringRef path);
+
+  llvm::StringRef getPath() const { return path; }
+
+  /// Writes the artifact of a module after heddle-convert-rt-to-llvm. Called at
+  /// most once.
+  mlir::LogicalResult write(mlir::ModuleOp module,
+                            const ArtifactOptions &options);
+
+private:
+  std::string path;
+  std::string folder; ///< is renamed to `path` at the end
+  LibraryLinker linker;
+};
+
+/// Writes an artifact with a writer of its own.
 mlir::LogicalResult writeArtifact(mlir::ModuleOp module, llvm::StringRef path,
                                   const ArtifactOptions &options);
 

@@ -27,6 +27,7 @@
 
 namespace heddle {
 
+class ArtifactWriter;
 class CostModel;
 
 /// The phases after import. Each names the state of the module after it.
@@ -144,6 +145,11 @@ mlir::LogicalResult runPhases(mlir::ModuleOp module,
 mlir::LogicalResult compileToArtifact(mlir::ModuleOp module,
                                       const CompileOptions &options,
                                       llvm::StringRef path);
+
+/// The same, with a writer whose linker has started already.
+mlir::LogicalResult compileToArtifact(mlir::ModuleOp module,
+                                      const CompileOptions &options,
+                                      ArtifactWriter &writer);
 
 struct PartitionOptions {
   /// A plan as JSON text. Empty for a module that declares its mesh.

@@ -70,13 +70,28 @@ FailureOr<Sanitizer> heddle::parseSanitizer(Location loc, StringRef text) {
                         << text << "'";
 }
 
-LogicalResult heddle::writeArtifact(ModuleOp module, StringRef path,
-                                    const ArtifactOptions &options) {
-  Location loc = module.getLoc();
-  // "x/" and "x" are the same folder. The temporary folder must lie beside it,
-  // not in it.
+/// Returns "x" for "x/", which is the same folder: the temporary folder must
+/// lie beside it, not in it.
+static StringRef withoutSlashes(StringRef path) {
   while (path.size() > 1 && path.ends_with("/"))
     path = path.drop_back();
+  return path;
+}
+
+/// Returns the name of a new folder beside `path`.
+static std::string getTemporaryName(StringRef path) {
+  SmallString<256> folder;
+  fs::createUniquePath(path + ".new-%%%%%%%%", folder, false);
+  return folder.str().str();
+}
+
+ArtifactWriter::ArtifactWriter(StringRef path)
+    : path(withoutSlashes(path)), folder(getTemporaryName(this->path)),
+      linker(inFolder(folder, "program.so")) {}
+
+LogicalResult ArtifactWriter::write(ModuleOp module,
+                                    const ArtifactOptions &options) {
+  Location loc = module.getLoc();
   if (failed(checkArtifactPath(loc, path)))
     return failure();
   // The host program of a GPU only calls the runtime, on any x86 CPU.
@@ -101,14 +116,12 @@ LogicalResult heddle::writeArtifact(ModuleOp module, StringRef path,
     ptx = std::move(*code);
   }
 
-  SmallString<256> folder;
-  fs::createUniquePath(Twine(path) + ".new-%%%%%%%%", folder, false);
   if (std::error_code error = fs::create_directories(folder, true, fs::all_all))
     return emitError(loc) << "cannot make the folder '" << folder
                           << "': " << error.message();
   auto removeFolder =
       llvm::make_scope_exit([&] { (void)fs::remove_directories(folder); });
-  if (failed(linkSharedLibrary(loc, *objects, inFolder(folder, "program.so"))))
+  if (failed(linker.link(loc, *objects)))
     return failure();
   if (!ptx.empty() &&
       failed(writeFile(loc, inFolder(folder, "program.ptx"), ptx)))
@@ -121,6 +134,11 @@ LogicalResult heddle::writeArtifact(ModuleOp module, StringRef path,
     return failure();
   removeFolder.release();
   return success();
+}
+
+LogicalResult heddle::writeArtifact(ModuleOp module, StringRef path,
+                                    const ArtifactOptions &options) {
+  return ArtifactWriter(path).write(module, options);
 }
 
 namespace heddle {

@@ -31,8 +31,9 @@ class ModuleSplitter {
 public:
   explicit ModuleSplitter(ModuleOp module) : module(module), symbols(module) {}
 
-  SmallVector<OwningOpRef<ModuleOp>> split(unsigned parts) {
+  SmallVector<OwningOpRef<ModuleOp>> split(unsigned threads) {
     SmallVector<std::pair<int64_t, LLVM::LLVMFuncOp>> kernels;
+    int64_t allOps = 0;
     SmallVector<Operation *> others;
     for (Operation &op : *module.getBody()) {
       if (auto global = dyn_cast<LLVM::GlobalOp>(op);
@@ -50,13 +51,18 @@ public:
       int64_t ops = 0;
       function.walk([&](Operation *) { ++ops; });
       kernels.push_back({ops, function});
+      allOps += ops;
     }
     // Largest kernel first, each to the part with the fewest ops so far.
     llvm::sort(kernels, [](auto &a, auto &b) {
       return std::pair(b.first, a.second.getName()) <
              std::pair(a.first, b.second.getName());
     });
-    parts = std::min<size_t>(parts, kernels.size());
+    // Three parts per thread keep all threads busy to the end. A part takes
+    // some time itself, because it has a context of its own: a small module has
+    // fewer.
+    int64_t perThread = std::clamp<int64_t>(allOps / (threads * 500), 1, 3);
+    size_t parts = std::min<size_t>(threads * perThread, kernels.size());
     SmallVector<SmallVector<Operation *>> members(parts);
     SmallVector<int64_t> sizes(parts, 0);
     for (auto &[ops, kernel] : kernels) {
@@ -246,10 +252,8 @@ heddle::emitObjects(ModuleOp module, const NativeTarget &target,
   if (threads == 0)
     threads = llvm::heavyweight_hardware_concurrency().compute_thread_count();
 
-  // Three parts per thread keep all threads busy to the end. More parts would
-  // cost time, because each has a context of its own.
   SmallVector<OwningOpRef<ModuleOp>> parts =
-      ModuleSplitter(module).split(threads * 3);
+      ModuleSplitter(module).split(threads);
   std::vector<std::string> objects(parts.size());
   std::vector<char> good(parts.size(), 0);
   auto emit = [&](size_t i) {

@@ -46,7 +46,7 @@ _CHEAP = set(
 # Random bits are not kept, but the result of their comparison is, such as a mask of
 # dropout: it takes one byte an element, and the bits take four.
 _RANDOM = {"random_bits", "threefry2x32"}
-# Ops in whose bodies values are kept, too.
+# Ops whose bodies are treated as the code around them.
 _BODIES = {
     primitives.jit_p: "jaxpr",
     primitives.scan_p: "jaxpr",
@@ -143,7 +143,7 @@ def _with_names(jaxpr: Any) -> Any:
         if (is_again and not is_mask) or _names_its_values(eqn):
             eqns.append(eqn)
             continue
-        inner = _with_names_inside(eqn)
+        inner = _in_bodies(_with_names, eqn)
         if eqn.primitive is primitives.jit_p:
             eqns.append(inner)
             continue
@@ -162,22 +162,29 @@ def _with_names(jaxpr: Any) -> Any:
     return jaxpr.replace(eqns=eqns)
 
 
-def _with_names_inside(eqn: Any) -> Any:
+def _in_bodies(change: Callable[[Any], Any], eqn: Any) -> Any:
+    """Returns the op with changed jaxprs, if it is one of _BODIES."""
     key = _BODIES.get(eqn.primitive)
     if key is None:
         return eqn
     bodies = eqn.params[key]
     if key == "branches":
-        named: Any = tuple(b.replace(jaxpr=_with_names(b.jaxpr)) for b in bodies)
+        changed: Any = tuple(b.replace(jaxpr=change(b.jaxpr)) for b in bodies)
     else:
-        named = bodies.replace(jaxpr=_with_names(bodies.jaxpr))
-    return eqn.replace(params={**eqn.params, key: named})
+        changed = bodies.replace(jaxpr=change(bodies.jaxpr))
+    return eqn.replace(params={**eqn.params, key: changed})
 
 
-def _with_barrier(eqn: Any) -> Any:
-    if eqn.primitive is not primitives.remat_p:
-        return eqn
-    return eqn.replace(params={**eqn.params, "prevent_cse": True})
+def _with_barriers(jaxpr: Any) -> Any:
+    """Returns the jaxpr with a barrier for each call of jax.checkpoint in it."""
+
+    def convert(eqn: Any) -> Any:
+        if eqn.primitive is not primitives.remat_p:
+            return _in_bodies(_with_barriers, eqn)
+        inner = _with_barriers(eqn.params["jaxpr"])
+        return eqn.replace(params={**eqn.params, "jaxpr": inner, "prevent_cse": True})
+
+    return jaxpr.replace(eqns=[convert(eqn) for eqn in jaxpr.eqns])
 
 
 def _checkpointed(closed: Any) -> Any:
@@ -185,9 +192,7 @@ def _checkpointed(closed: Any) -> Any:
     jaxpr = closed.jaxpr
     ops = [e.primitive for eqn in jaxpr.eqns for e in _inner(eqn)]
     if primitives.remat_p in ops:
-        return closed.replace(
-            jaxpr=jaxpr.replace(eqns=[_with_barrier(eqn) for eqn in jaxpr.eqns])
-        )
+        return closed.replace(jaxpr=_with_barriers(jaxpr))
     if jaxpr.effects or closed.consts:
         return closed
     operands = [core.Var(var.aval) for var in jaxpr.invars]

@@ -18,6 +18,7 @@ from heddle._lines import is_raised_by, last_call
 from heddle.errors import CompileError
 
 from . import (
+    casts,
     control,
     embedding,
     finish,
@@ -229,8 +230,8 @@ def translate(
     with original.context as context, ir.Location.unknown():
         raising.load_dialects()
         context.allow_unregistered_dialects = True
-        text = original.operation.get_asm(enable_debug_info=True)
-        module = ir.Module.parse(text)
+        # JAX keeps the original for further lowerings of the function.
+        module = original.operation.clone().opview
         simplify(module, remarks)
         legalize(module)
         mesh = shardings.mesh_of(module, given_mesh(settings, arguments, results))
@@ -289,6 +290,8 @@ def simplify(module: ir.Module, remarks: list[str]) -> None:
     run(module, "func.func(cse)")
     recompute.recompute(module)
     stacks.reshape_rows(module)
+    for op in [op for op in walk(module) if casts.is_float_to_int(op)]:
+        casts.saturate(op)
     for op in [op for op in walk(module) if windows.is_empty(op)]:
         windows.convert_empty(op)
     for op in [op for op in walk(module) if windows.pads_nothing(op)]:

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 import heddle
+from heddle.compiler import Compilation
 from heddle.errors import RunError
 
 from .leaf import Leaf
@@ -214,18 +215,6 @@ def compile(  # noqa: A001 (named as jax.jit's method)
     arguments stay on the devices: pass the results of a call to the next one.
     `plan` is a plan's file or its content. `artifact` keeps the artifact there.
     """
-    exported = export(
-        function,
-        *args,
-        mesh=mesh,
-        in_shardings=in_shardings,
-        out_shardings=out_shardings,
-        donate_argnums=donate_argnums,
-        static_argnums=static_argnums,
-        **kwargs,
-    )
-    for remark in exported.remarks:
-        warnings.warn(remark, stacklevel=2)
     folder = None
     if artifact is None:
         folder = tempfile.TemporaryDirectory(prefix="heddle-jax-")
@@ -235,7 +224,21 @@ def compile(  # noqa: A001 (named as jax.jit's method)
             path = pathlib.Path(scratch) / "plan.json"
             path.write_text(json.dumps({"version": 1, **plan}))
             plan = path
-        heddle.compile(exported.text, artifact, plan=plan, flags=flags)
+        # The compiler's process starts while JAX traces the function.
+        with Compilation(artifact, plan=plan, flags=flags) as compilation:
+            exported = export(
+                function,
+                *args,
+                mesh=mesh,
+                in_shardings=in_shardings,
+                out_shardings=out_shardings,
+                donate_argnums=donate_argnums,
+                static_argnums=static_argnums,
+                **kwargs,
+            )
+            for remark in exported.remarks:
+                warnings.warn(remark, stacklevel=2)
+            compilation.finish(exported.text)
     static = (
         (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     )

@@ -125,28 +125,30 @@ class Scatter:
         the batch's part of the table; -1: dropped.
         """
         if self.vector == len(self.indices):
-            indices = indices[..., None]
-        else:
-            indices = jnp.moveaxis(indices, self.vector, -1)
-        indices = indices.astype(jnp.int32)
+            indices = lax.expand_dims(indices, [self.vector])
+        order = [d for d in range(indices.ndim) if d != self.vector]
+        indices = lax.transpose(indices, [*order, self.vector])
+        indices = lax.convert_element_type(indices, jnp.int32)
         scatter_shape = indices.shape[:-1]
         rank = len(scatter_shape)
         # Windows on row dimensions become further scatter dimensions.
         row_dims = [d for d in self.rows if d not in self.batching]
         windows = [d for d in row_dims if d in self.window_of]
         extra = [self.updates[self.window_of[d]] for d in windows]
-        number = jnp.zeros(scatter_shape + (1,) * len(extra), jnp.int32)
-        inside = jnp.ones(number.shape, jnp.bool_)
+        number = lax.full(scatter_shape + (1,) * len(extra), 0, jnp.int32)
+        inside = lax.full(number.shape, True)
         for d in row_dims:
             size = self.operand[d]
-            place = jnp.zeros(number.shape, jnp.int32)
+            place = lax.full(inside.shape, 0, jnp.int32)
             length = 1
             if d in self.scattered:
-                column = indices[..., self.scattered.index(d)]
-                place = column.reshape(scatter_shape + (1,) * len(extra))
+                column = lax.index_in_dim(indices, self.scattered.index(d), rank)
+                place = lax.reshape(column, inside.shape)
             if d in self.window_of:
                 length = self.updates[self.window_of[d]]
-            inside &= (place >= 0) & (place <= size - length)
+            for compare, bound in ((lax.ge, 0), (lax.le, size - length)):
+                is_within = compare(place, lax.full_like(place, bound))
+                inside = lax.bitwise_and(inside, is_within)
             if d in self.window_of:
                 at = rank + windows.index(d)
                 place = place + lax.broadcasted_iota(
@@ -154,8 +156,9 @@ class Scatter:
                     (1,) * at + (length,) + (1,) * (rank + len(extra) - at - 1),
                     at,
                 )
-            number = number * jnp.int32(size) + place
-        number = jnp.where(inside, number, jnp.int32(-1))
+            number = lax.mul(number, lax.full_like(number, size)) + place
+        inside = lax.broadcast_in_dim(inside, number.shape, range(number.ndim))
+        number = lax.select(inside, number, lax.full_like(number, -1))
         # Updates in the order: batches, other scatter dims, windows, columns.
         batches = [self.batch_of[d] for d in self.batching]
         singles = [d for d in range(rank) if d not in batches]
@@ -167,7 +170,8 @@ class Scatter:
         ]
         updates = lax.transpose(updates, place_of)
         count = self.num_batches
-        return number.reshape(count, -1), updates.reshape(count, -1, self.table_columns)
+        number = lax.reshape(number, (count, number.size // count))
+        return number, lax.reshape(updates, (*number.shape, self.table_columns))
 
 
 def heddle_embedding_grad(
@@ -257,28 +261,35 @@ def scatter_one(
     (dim,) = (d for d in form.rows if d not in form.batching)
     sizes = [operand.shape[d] for d in form.batching]
     columns = [operand.shape[d] for d in form.columns]
-    row = lax.broadcast_in_dim(rows.reshape(sizes), operand.shape, form.batching)
+    row = lax.reshape(rows, sizes)
+    row = lax.broadcast_in_dim(row, operand.shape, form.batching)
     dims = form.batching + form.columns
     order = sorted(range(len(dims)), key=dims.__getitem__)
-    update = lax.transpose(values.reshape(sizes + columns), order)
+    update = lax.transpose(lax.reshape(values, sizes + columns), order)
     update = lax.broadcast_in_dim(update, operand.shape, sorted(dims))
-    hit = row == lax.broadcasted_iota(jnp.int32, operand.shape, dim)
+    hit = lax.eq(row, lax.broadcasted_iota(jnp.int32, operand.shape, dim))
     return combine(kind, hit, operand, update)
 
 
+_COMBINE = {
+    "add": lax.add,
+    "mul": lax.mul,
+    "min": lax.min,
+    "max": lax.max,
+    "and": lax.bitwise_and,
+    "or": lax.bitwise_or,
+}
+
+
 def combine(kind: str, hit: jax.Array, old: jax.Array, update: jax.Array) -> jax.Array:
+    hit, update = (
+        lax.broadcast_in_dim(x, old.shape, range(old.ndim)) for x in (hit, update)
+    )
     if kind == "add":
-        return old + jnp.where(hit, update, jnp.zeros((), old.dtype))
+        return lax.add(old, lax.select(hit, update, lax.full_like(old, 0)))
     if kind == "set":
-        return jnp.where(hit, update, old)
-    function = {
-        "mul": jnp.multiply,
-        "min": jnp.minimum,
-        "max": jnp.maximum,
-        "and": jnp.bitwise_and,
-        "or": jnp.bitwise_or,
-    }
-    return jnp.where(hit, function[kind](old, update), old)
+        return lax.select(hit, update, old)
+    return lax.select(hit, _COMBINE[kind](old, update), old)
 
 
 def neutral_of(kind: str, dtype: np.dtype) -> jax.Array:
@@ -297,13 +308,6 @@ def neutral_of(kind: str, dtype: np.dtype) -> jax.Array:
 
 
 def reduce(kind: str, table: jax.Array, terms: jax.Array) -> jax.Array:
-    function = {
-        "add": lax.add,
-        "mul": lax.mul,
-        "min": lax.min,
-        "max": lax.max,
-        "and": lax.bitwise_and,
-        "or": lax.bitwise_or,
-    }[kind]
+    function = _COMBINE[kind]
     combined = lax.reduce(terms, neutral_of(kind, table.dtype), function, (2,))
     return function(table, combined)

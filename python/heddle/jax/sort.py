@@ -1,7 +1,14 @@
-"""Sorts as networks of comparisons: dense, of static shapes, and stable."""
+"""Sorts by comparisons: dense, of static shapes, and stable.
+
+A short row is sorted by ranks: each element is compared with all others, and goes to
+the place that is the number of elements before it. That is two sums, whatever the
+length, n^2 comparisons. A long row goes through a network, n log^2 n comparisons in
+log^2 n / 2 steps, each of which takes time to compile and passes over memory.
+"""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxlib.mlir import ir
 
@@ -19,6 +26,10 @@ from .ir import (
 )
 
 
+# Rows of as many elements or less are sorted by ranks.
+_SHORT = 256
+
+
 def convert_sort(op: ir.Operation, splicer: Splicer) -> None:
     for value in op.operands:
         if dtype_of(value) is None:
@@ -29,7 +40,10 @@ def convert_sort(op: ir.Operation, splicer: Splicer) -> None:
     key = ("sort", axis, text[text.index("{") :])
 
     def function(*operands: jax.Array) -> tuple[jax.Array, ...]:
-        return network(axis, operands)
+        size = operands[0].shape[axis]
+        if size <= 1:
+            return tuple(operands)
+        return (by_ranks if size <= _SHORT else network)(axis, operands)
 
     results = splicer.call(key, function, op, op.operands)
     # The calls that compare stand in the new functions, once for each key.
@@ -78,14 +92,75 @@ def heddle_less(*pairs: jax.Array) -> jax.Array:
     return pairs[0] < pairs[1]
 
 
+def by_ranks(axis: int, operands: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    """Sorts along `axis`. Ties are broken by position."""
+    rank = operands[0].ndim
+    order = [d for d in range(rank) if d != axis] + [axis]
+    rows = [lax.transpose(x, order) if axis != rank - 1 else x for x in operands]
+    shape = (*rows[0].shape, rows[0].shape[-1])
+    lead = list(range(rank - 1))
+
+    def along(x: jax.Array, dim: int) -> jax.Array:
+        return lax.broadcast_in_dim(x, shape, [*lead, dim])
+
+    # [..., i, j]: whether element j stands before element i.
+    one = [along(x, rank - 1) for x in rows]
+    other = [along(x, rank) for x in rows]
+    less = jax.jit(heddle_less)
+    is_less = less(*[v for pair in zip(other, one, strict=True) for v in pair])
+    is_greater = less(*[v for pair in zip(one, other, strict=True) for v in pair])
+    position, last = (
+        lax.broadcasted_iota(jnp.int32, shape, dim) for dim in (rank - 1, rank)
+    )
+    is_first = lax.bitwise_and(lax.bitwise_not(is_greater), lax.lt(last, position))
+    before = lax.bitwise_or(is_less, is_first)
+    ranks = sum_last(lax.convert_element_type(before, jnp.int32))
+    # [..., k, i]: whether element i goes to place k.
+    goes = lax.eq(along(ranks, rank), position)
+    back = sorted(range(rank), key=order.__getitem__)
+    results = []
+    for x, row in zip(rows, other, strict=True):
+        bits = bits_of(row)
+        bits = sum_last(lax.select(goes, bits, lax.full_like(bits, 0)))
+        found = from_bits(bits, x.dtype)
+        results.append(lax.transpose(found, back) if axis != rank - 1 else found)
+    return tuple(results)
+
+
+def sum_last(x: jax.Array) -> jax.Array:
+    zero = lax.full((), 0, x.dtype)
+    return lax.reduce(x, zero, lax.add, (x.ndim - 1,))
+
+
+def bits_of(x: jax.Array) -> jax.Array:
+    """Returns integers of 32 or 64 bits whose sum with zeros keeps every value: of a
+    float, -0.0 and NaN, too."""
+    if jnp.issubdtype(x.dtype, jnp.floating):
+        wide = lax.convert_element_type(x, widened(x.dtype))
+        return lax.bitcast_convert_type(wide, f"int{8 * wide.dtype.itemsize}")
+    return lax.convert_element_type(x, widened(x.dtype))
+
+
+def from_bits(bits: jax.Array, dtype: np.dtype) -> jax.Array:
+    """The inverse of bits_of."""
+    if jnp.issubdtype(dtype, jnp.floating):
+        bits = lax.bitcast_convert_type(bits, widened(dtype))
+    return lax.convert_element_type(bits, dtype)
+
+
+def widened(dtype: np.dtype) -> np.dtype:
+    if dtype.itemsize >= 4:
+        return dtype
+    is_float = jnp.issubdtype(dtype, jnp.floating)
+    return jnp.dtype(jnp.float32 if is_float else jnp.int32)
+
+
 def network(axis: int, operands: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
     """Sorts along `axis` by Batcher's bitonic network.
 
     Ties are broken by position, and positions beyond the end come last.
     """
     size = operands[0].shape[axis]
-    if size <= 1:
-        return tuple(operands)
     rows = [jnp.moveaxis(x, axis, -1) for x in operands]
     padded = 1 << (size - 1).bit_length()
     lead = rows[0].shape[:-1]

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo no linker today >&2
+exit 3
