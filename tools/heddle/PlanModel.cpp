@@ -350,6 +350,8 @@ static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
                 "prints a preset as one)");
     return false;
   }
+  if (flags.options.verification == Verification::EachPass)
+    request.verification = Verification::EachPass;
   request.mostCompiled = planner.mostCompiled;
   request.compilesWinner = !planner.estimate;
   request.threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
