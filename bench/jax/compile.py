@@ -2,10 +2,10 @@
 
 usage: PYTHONPATH=python:test/python python3 bench/jax/compile.py [PROGRAM...]
 
-Prints for each program the seconds until it can be called, best of --repeats:
-Heddle's, of which Python's rewrites and `heddle compile` apart, and XLA's. JAX's
-trace is in both. A process of its own does all programs, so that JAX's imports and
-the first use of its compiler are not counted.
+Prints for each program the seconds until it can be called, best of --repeats: those
+of XLA and those of Heddle, and of the latter the parts of Python's rewrites and of
+`heddle compile`. Both include JAX's trace. One process compiles all programs, so that
+JAX's imports and the first use of its compiler are not counted.
 """
 
 import argparse

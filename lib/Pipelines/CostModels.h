@@ -8,8 +8,9 @@
 
 namespace heddle {
 
-/// Returns the model that the options make for a program of phase `executable`,
-/// or that of the cluster's roofline if they make none.
+/// Returns the cost model that `options.makeCostModel` makes for a program in
+/// phase `executable`. Without that function, or if it returns null, returns
+/// the roofline model of the cluster.
 inline std::unique_ptr<CostModel> makeCostModel(mlir::ModuleOp module,
                                                 const CompileOptions &options,
                                                 const Cluster &cluster) {
