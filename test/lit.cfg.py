@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 
 import lit.formats
 
@@ -65,7 +66,9 @@ else:
     config.substitutions.append(
         ("%{bin}", os.path.join(config.heddle_binary_root, "bin"))
     )
-    config.substitutions.append(("%python", '"%s"' % config.python))
+    # The interpreter itself. CMake may have found a script that starts it, which
+    # takes longer than most of what tests do with it.
+    config.substitutions.append(("%python", '"%s"' % sys.executable))
     # The full path of heddle-opt, for tests that change PATH.
     config.substitutions.append(
         ("%{opt}", os.path.join(config.heddle_binary_root, "bin", "heddle-opt"))

@@ -140,8 +140,8 @@ def cut_off(pid):
 
 
 def pester(port, count=1100):
-    """Sends messages to a port, of which some are nearly right. Returns how many
-    were taken."""
+    """Sends random and nearly right messages to a port. Returns how many were
+    taken."""
     taken = 0
     for number in range(count):
         message = random.randbytes(random.randrange(1, 300))

@@ -8,10 +8,10 @@ time that the simulator assumes for it, so what differs is the simulator's order
 of events. A busy machine can only wake a sleeper late, so the fastest step counts.
 With --real, two stages compute on two cores, and the simulator takes the calls' times
 from `heddle profile`. The machine should be idle: calls take longer beside other work.
-Of the steps whose calls take at most 5 % longer than those of the quickest step, the
-median one counts. Printed is also how long the calls of a step take, from the quickest
-step to the slowest one, and what other processes (or, on a virtual machine, its host)
-took of the cores meanwhile. Figures mean little if that is more than 2 %.
+The result is the median of the steps whose calls take at most 5 % longer than those of
+the quickest step. The script also prints how long the calls of a step take, from the
+quickest step to the slowest one, and the part of the cores' time that other processes
+(or, on a virtual machine, its host) took. Figures mean little if that is above 2 %.
 
 With --no-barrier, steps overlap (--pipeline-barrier none), and a step's time is the
 period of steps. The model's embedding and head are not tied then: the gradients of

@@ -9,6 +9,7 @@
 #include "dialects/Heddle/Heddle.h"
 #include "dialects/Heddle/StageTable.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -55,13 +56,16 @@ static bool isPositive(Attribute attribute) {
          number.getInt() >= 1;
 }
 
-/// Returns whether the attribute is a number of parts or the size of each.
+/// Returns whether the attribute is a number of parts or the size of each, with
+/// a sum that is an int64_t.
 static bool isParts(Attribute attribute) {
   auto sizes = dyn_cast<DenseI64ArrayAttr>(attribute);
-  return isPositive(attribute) ||
-         (sizes && !sizes.empty() &&
-          llvm::all_of(sizes.asArrayRef(),
-                       [](int64_t size) { return size >= 1; }));
+  if (!sizes)
+    return isPositive(attribute);
+  int64_t sum = 0;
+  return !sizes.empty() && llvm::all_of(sizes.asArrayRef(), [&](int64_t size) {
+    return size >= 1 && !llvm::AddOverflow(sum, size, sum);
+  });
 }
 
 static bool isFactors(Attribute attribute) {
@@ -123,7 +127,8 @@ static constexpr DiscardableAttr kKnown[] = {
     {kReduceGradientsAttrName, OnModule, isOne<GradientReductionAttr>,
      "#heddle.gradient_reduction<step> or <micro_batch>"},
     {kSubBatchesAttrName, OnModule, isParts,
-     "a positive i64, or an array<i64> of positive sizes"},
+     "a positive i64, or an array<i64> of positive sizes with a sum below "
+     "2^63"},
     {kTargetGpuAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kPhaseAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kPlanAttrName, OnModule, isOne<StringAttr>, "a string"},

@@ -79,8 +79,7 @@ const json *Config::get(Keys keys) {
       continue;
     if (found && *found != *entry)
       error(key, "expected " + Twine(showJson(*found)) + " as '" + used +
-                     "' says, of which it is another name, got " +
-                     showJson(*entry));
+                     "', another name of it, says, got " + showJson(*entry));
     if (!found) {
       found = &*entry;
       used = key;

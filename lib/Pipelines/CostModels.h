@@ -8,9 +8,9 @@
 
 namespace heddle {
 
-/// Returns the cost model for a program of phase `executable`: the one that
-/// `options.makeCostModel` returns, such as that of a profile. If it is unset
-/// or returns none, returns the roofline model of the cluster.
+/// Returns the cost model that `options.makeCostModel` makes for a program in
+/// phase `executable`. Without that function, or if it returns null, returns
+/// the roofline model of the cluster.
 inline std::unique_ptr<CostModel> makeCostModel(mlir::ModuleOp module,
                                                 const CompileOptions &options,
                                                 const Cluster &cluster) {

@@ -83,10 +83,13 @@ LogicalResult heddle::choosePlan(ModuleOp module,
     plan->exchangeRing = options.exchangeRing.value_or(plan->exchangeRing);
     plan->scatterSums = options.scatterSums.value_or(plan->scatterSums);
     int64_t parts = getNamedSchedule(plan->overlap).subBatches;
-    if (options.subBatches != 0)
+    if (options.subBatches != 0) {
       plan->setSubBatches(options.subBatches);
-    else if (!plan->subBatches && parts > 1)
+      plan->options["sub_batches"] = "--sub-batches";
+    } else if (!plan->subBatches && parts > 1) {
       plan->setSubBatches(parts);
+      plan->options["sub_batches"] = "--overlap";
+    }
     // A prediction is of the plan as it was written.
     if (options.overlap || options.recompute || options.subBatches != 0 ||
         options.exchangeChunks > 1 || options.exchangeRing ||

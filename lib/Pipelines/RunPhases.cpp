@@ -156,6 +156,8 @@ private:
   void decideSchedule();
   /// Gives the module a plan unless it states a mesh itself.
   LogicalResult applyAnyPlan();
+  /// Checks that stages without a barrier need not wait to clip gradients.
+  LogicalResult verifyClip(const Plan &plan);
   /// Holds the variables, whose storage is known now, against the memory of the
   /// cluster's devices.
   LogicalResult verifyMemory(const Plan &plan);
@@ -296,6 +298,18 @@ LogicalResult PhaseRunner::applyAnyPlan() {
   return success();
 }
 
+LogicalResult PhaseRunner::verifyClip(const Plan &plan) {
+  double clip = options.training.clip;
+  if (plan.numStages == 0 || plan.pipelineBarrier == PipelineBarrier::Step ||
+      !options.training.train || clip <= 0)
+    return success();
+  return module.emitError()
+         << "stages without a barrier (--pipeline-barrier none, or "
+            "\"pipeline_barrier\" of the plan) do not wait for the norm of all "
+            "gradients, which clipping needs: expected --clip 0"
+         << (clip == TrainingOptions().clip ? " instead of its default" : "");
+}
+
 LogicalResult PhaseRunner::verifyMemory(const Plan &plan) {
   FailureOr<const Cluster *> cluster = getCluster(module, options.cluster);
   if (failed(cluster))
@@ -314,6 +328,8 @@ LogicalResult PhaseRunner::verifyMemory(const Plan &plan) {
   for (PlanProblem &problem : problems) {
     problem.isWarning = !options.refusesTooLarge;
     problem.position = at;
+    if (options.planText.empty() && !options.mesh.option.empty())
+      problem.path = options.mesh.option;
   }
   return emitPlanProblems(module.getContext(), options.planPath, problems);
 }
@@ -330,6 +346,7 @@ LogicalResult PhaseRunner::run() {
   // A program that is no imported model gets no training step. Without a plan,
   // its mesh and shardings are those that it declares.
   isProgram = !present && !isModel(module);
+  bool makesStep = !present && !isProgram; // with the options' clip
   if (isProgram)
     present = Phase::Autodiff;
   if (failed(chooseTargetGpu(module, options.targetGpu, present)) ||
@@ -345,7 +362,7 @@ LogicalResult PhaseRunner::run() {
       failed(applyAnyPlan()))
     return failure();
   FailureOr<Plan> plan = getPlan(module);
-  if (failed(plan))
+  if (failed(plan) || (makesStep && failed(verifyClip(*plan))))
     return failure();
   options.exchangeRing = options.exchangeRing.value_or(plan->exchangeRing);
   options.scatterSums = options.scatterSums.value_or(plan->scatterSums);

@@ -261,6 +261,18 @@ static llvm::Error checkDefaultPlan(const DefaultMesh &mesh,
   return llvm::Error::success();
 }
 
+/// Names the options of the command line that state the keys of the plan.
+static void nameOptions(Plan &plan, const DefaultMesh &mesh) {
+  if (mesh.option.empty())
+    return;
+  plan.options["mesh"] = plan.options["operators"] = mesh.option;
+  plan.options["storage"] = "--zero";
+  plan.options["stages"] = mesh.chunks > 0 ? "--chunks"
+                           : mesh.schedule != PipelineSchedule::OneFOneB
+                               ? "--pipeline"
+                               : mesh.option;
+}
+
 llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
                                              const DefaultMesh &mesh,
                                              int64_t zeroLevel) {
@@ -268,6 +280,7 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
     return std::move(problem);
   Model model(module);
   Plan plan;
+  nameOptions(plan, mesh);
   if (mesh.pipeline > 1) {
     plan.addAxes(kPipelineAxis.str(), {mesh.pipeline});
     plan.numStages = mesh.pipeline * getNumChunks(mesh.schedule, mesh.chunks);

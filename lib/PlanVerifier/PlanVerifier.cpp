@@ -7,6 +7,15 @@
 using namespace mlir;
 using namespace heddle;
 
+/// Returns the option of the command line that states the key of a path such as
+/// $.mesh.dp; "" if there is none.
+static StringRef findOption(const Plan &plan, StringRef path) {
+  path.consume_front("$.");
+  auto known = plan.options.find(path.take_until(
+      [](char letter) { return letter == '.' || letter == '['; }));
+  return known == plan.options.end() ? "" : StringRef(known->second);
+}
+
 PlanProblem &PlanResolver::report(PlanRule rule, PlanPosition at,
                                   std::string path, const Twine &message,
                                   StringRef name, StringRef axis) {
@@ -14,9 +23,14 @@ PlanProblem &PlanResolver::report(PlanRule rule, PlanPosition at,
       {rule, path, axis.str()}, result.problems.size(), llvm::StringSet<>());
   auto &[index, names] = entry->second;
   bool isOther = names.insert(name).second && !isNew;
-  if (isNew)
+  if (isNew) {
+    if (StringRef option = findOption(plan, path); !option.empty()) {
+      path = option;
+      at = {};
+    }
     result.problems.push_back({rule, /*isWarning=*/false, at, std::move(path),
                                message.str(), 0, "", UnknownLoc::get(context)});
+  }
   PlanProblem &problem = result.problems[index];
   problem.others += isOther;
   return problem;

@@ -91,8 +91,7 @@ static std::string legalDegrees(const Factor &factor, int64_t wanted) {
 }
 
 /// Returns whether a factor's axes divide every dimension that it is part of.
-/// Of an op, it is false for these factors alone for which isRepresentable() is
-/// false.
+/// It is false only for factors that make isRepresentable() false for the op.
 static bool isWhereItDivides(const PlannedOp &planned, unsigned factor,
                              MeshAttr mesh) {
   auto divides = [&](const DimensionFactors &dim) {

@@ -129,7 +129,7 @@ ProfiledCostModel::getSeconds(rt::DeviceCallOpInterface call) {
 }
 
 /// Finds the times of a collective on the cluster's links, or on the machine
-/// alone. Of the latter, the nearest number of members will do.
+/// alone. Without links, takes the times of the nearest number of members.
 const MessageTimes *
 ProfiledCostModel::findTimes(const Communication &communication,
                              bool onLinks) const {

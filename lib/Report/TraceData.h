@@ -39,8 +39,8 @@ struct TraceData {
   llvm::json::Object summary;                    ///< of a simulation
 };
 
-/// Reads the parts of a trace that a page shows. Of a run these are the calls
-/// of the table `table` in one run.
+/// Reads the parts of a trace that a page shows. In the trace of a real run,
+/// these are the calls of one run of the table `table`.
 llvm::Expected<TraceData>
 readTrace(llvm::StringRef text, llvm::StringRef source, llvm::StringRef table);
 

@@ -35,7 +35,8 @@ public:
 private:
   struct Program {
     std::vector<const nlohmann::json *> items; ///< calls, each loop's once
-    /// Of the first loop: the items of `before` and of `after`.
+    /// The first loop has the items [before, after) of its condition, and the
+    /// items [after, end) of its body.
     size_t before = 0, after = 0, end = 0;
     bool hasLoop = false, isOrderKnown = true;
   };

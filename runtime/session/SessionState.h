@@ -84,7 +84,7 @@ struct DeviceState {
   std::vector<std::vector<PreparedEntry>> entries;
   /// By table: the entries of every second run if the table has no barrier.
   std::vector<std::vector<PreparedEntry>> secondEntries;
-  /// Of a table without a barrier: the times of the last two runs.
+  /// The times of the last two runs of a table without a barrier.
   DeviceTimes timesOfRuns[2];
   /// The numbers of micro-batches, i64, each aligned as a buffer. Null if no
   /// table needs them.

@@ -6,8 +6,9 @@ this CPU.
 
 A case is a plan of matrix.py, a schedule of schedules.py (tp4+oases) or a
 pipeline of pipelines.py (pp2-tp2/zb-h1). Bounds are those of these scripts. The
-emulated GPU runs its streams in a random legal order; a second run, in another
-order, must give the same bits.
+emulated GPU runs its streams in a random legal order. A second run, in another
+order, must give the same bits: that of a pipeline, and with --long that of every
+case.
 """
 
 import argparse
@@ -72,7 +73,8 @@ class GpuPrograms(Programs):
 class Comparison:
     """A model on the CPU's one device, and on the GPU under many plans."""
 
-    def __init__(self, name, cpu, gpu, scratch):
+    def __init__(self, name, cpu, gpu, scratch, long):
+        self.long = long
         self.cpu = {kind: kind(name, cpu, scratch / "cpu" / kind.__name__)
                     for kind in (matrix.Model, pipelines.Pipelines)}
         self.gpu = {kind: kind(name, gpu, scratch / "gpu" / kind.__name__)
@@ -103,7 +105,8 @@ class Comparison:
         arguments = arguments + SCHEDULES.get(schedule, [])
         expected = self.expect("whole", lambda: self.cpu[matrix.Model].run(
             "serial", [], repeat=False))
-        return arguments, model.run(plan + schedule, arguments), expected
+        actual = model.run(plan + schedule, arguments, repeat=self.long)
+        return arguments, actual, expected
 
     def run_pipeline(self, mesh, schedule):
         arguments, micro = pipelines.MESHES[mesh]
@@ -134,7 +137,7 @@ def main():
     gpu = GpuPrograms(options.gpu.resolve(), options.heddle, options.heddle_run)
     for name in options.models or (MODELS if options.long else SHORT):
         cases = options.only or (LONG if options.long else SHORT[name])
-        model = Comparison(name, cpu, gpu, options.scratch)
+        model = Comparison(name, cpu, gpu, options.scratch, options.long)
         for case in cases:
             report.case("%s %s" % (name, case), lambda: model.run(case))
     report.finish()

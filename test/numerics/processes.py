@@ -4,8 +4,8 @@
                  --scratch FOLDER
 
 Where the ranks are changes no bits: for every plan, the losses of ten steps and
-the gradients of a batch equal those of threads of one process. Of pipelines only
-losses are compared.
+the gradients of a batch equal those of threads of one process. For pipelines,
+only losses are compared.
 """
 
 

@@ -136,6 +136,36 @@ class Ops(unittest.TestCase):
         self.assertLess(parity.distance(got[[0, 1, 3]], model(x)[[0, 1, 3]].detach()), 1e-5)
         self.assertTrue(math.isnan(got[2]))
 
+    def test_special_values(self) -> None:
+        """Zeros with a sign, poles, infinity and NaN have PyTorch's results."""
+        special = [-0.0, 0.0, -1.0, -2.0, -0.5, math.inf, -math.inf, 3.0]
+        bounds = torch.tensor([-1.0, 0.0, 2.0])
+
+        class Values(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.scale = nn.Parameter(torch.ones(8))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                x = x * self.scale
+                nan = torch.where(x == 3, math.nan, x)
+                places = [torch.bucketize(nan, bounds, right=r) for r in (False, True)]
+                values = [torch.copysign(2 + x.abs(), x), torch.lgamma(x), *places]
+                return torch.stack([value.float() for value in values], 1)
+
+        model, x = Values(), torch.tensor(special)
+        batch = (x, torch.zeros(8, 4))
+        frozen = torch.optim.SGD(model.parameters(), lr=0.0)
+        with heddle.torch.Trainer(model, batch, frozen, nn.MSELoss()) as trainer:
+            got = torch.as_tensor(trainer.evaluate(batch)["logits"])
+        torch.testing.assert_close(got, model(x).detach(), equal_nan=True)
+
+    def test_pdist_of_one_row(self) -> None:
+        layers = nn.Sequential(nn.Linear(3, 3), Each([torch.pdist], 1, 3))
+        loss = nn.MSELoss(reduction="sum")
+        gaps = heddle.torch.report(layers, (torch.randn(1, 3), torch.zeros(0)), loss)
+        self.assertIn("expected pdist of 2 rows or more", str(gaps))
+
     def test_transposed_convolutions(self) -> None:
         layers = (
             nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1),

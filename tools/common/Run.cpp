@@ -77,6 +77,19 @@ CLI::Option *tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
   return emulateCompute;
 }
 
+/// Replaces a run's folder by its newest checkpoint.
+static CLI::Validator toCheckpoint() {
+  return CLI::Validator(
+      [](std::string &text) {
+        std::vector<fs::path> checkpoints =
+            runtime::listCheckpoints(runtime::checkpointFolder(text));
+        if (!checkpoints.empty())
+          text = checkpoints.back().string();
+        return std::string();
+      },
+      "");
+}
+
 void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
   runtime::TrainOptions &options = flags.options;
   app.add_option("--data", options.data,
@@ -138,9 +151,11 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
                "intact one")
       ->needs(resume);
   app.add_option("--from", options.from,
-                 "Start a new run from this checkpoint, which another plan or "
-                 "number of devices may have written")
+                 "Start a new run from this checkpoint, or the newest one of "
+                 "this run's folder; another plan or number of devices may "
+                 "have written it")
       ->check(folder())
+      ->transform(toCheckpoint())
       ->excludes(resume);
   CLI::Option *exportTo = app.add_option(
       "--export", options.exportTo,
@@ -170,8 +185,10 @@ void tools::addEvaluateFlags(CLI::App &app, EvaluateFlags &flags) {
       "the model's checkpoint)");
   output->check(notEmpty("a file to write"));
   app.add_option("--checkpoint", flags.checkpoint,
-                 "Take the parameters from this checkpoint of a run")
-      ->check(folder());
+                 "Take the parameters from this checkpoint, or the newest one "
+                 "of this run's folder")
+      ->check(folder())
+      ->transform(toCheckpoint());
   app.add_flag("--json", flags.json, "Print the result as a JSON object");
   addSessionFlags(app, flags.session)->excludes(output);
 }

@@ -5,6 +5,7 @@
 #include "heddle/InitAll.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -14,8 +15,8 @@ using namespace heddle::tools;
 namespace {
 
 /// Prints diagnostics. If a diagnostic is located in a file, shows the source
-/// line. Otherwise puts the op's name, if the location has one, before the
-/// message.
+/// line, unless that is too long to be read. Otherwise puts the op's name, if
+/// the location has one, before the message.
 class Diagnostics : public SourceMgrDiagnosticHandler {
 public:
   Diagnostics(llvm::SourceMgr &sources, MLIRContext *context)
@@ -50,12 +51,24 @@ private:
         DiagnosticSeverity::Note);
     return true;
   }
+  /// Returns whether the source line is short enough to be shown. JSON of a
+  /// tool may be one line of megabytes.
+  static bool isReadable(FileLineColLoc place) {
+    constexpr size_t longest = 200;
+    auto text = llvm::MemoryBuffer::getFile(place.getFilename().getValue());
+    if (!text)
+      return true; // such as standard input, which the handler knows
+    StringRef rest = (*text)->getBuffer();
+    for (unsigned line = 1; line < place.getLine(); ++line)
+      rest = rest.split('\n').second;
+    return rest.split('\n').first.size() <= longest;
+  }
   void show(Diagnostic &diagnostic) {
     Location location = diagnostic.getLocation();
     auto place = location->findInstanceOf<FileLineColLoc>();
     if (place && place.getLine() > 0)
       return emitDiagnostic(location, diagnostic.str(),
-                            diagnostic.getSeverity());
+                            diagnostic.getSeverity(), isReadable(place));
     StringRef kind = "remark";
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
       kind = "error";

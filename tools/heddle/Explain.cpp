@@ -90,6 +90,11 @@ static int runExplainCommand(ExplainCommandFlags &flags) {
   if (!flags.compile.model.path.empty())
     return reportError("--diff compares two plans for one MODEL, got '" +
                        flags.plan + "' and '" + flags.compile.model.path + "'");
+  bool hasModel = !flags.plan.empty() || flags.compile.model.gpt.layers != 0;
+  if (!hasModel)
+    return reportError("--diff compares two plans for one MODEL, got '" +
+                       flags.diff[0] + "', '" + flags.diff[1] +
+                       "' and no MODEL");
   flags.compile.model.path = flags.plan;
   return diffPlanFiles(flags.compile, flags.diff[0], flags.diff[1], flags.json);
 }
@@ -154,6 +159,7 @@ void tools::addExplainCommand(CLI::App &app, int &result) {
           ->allow_extra_args(false) // the next argument is the model
           ->check(notEmpty("two plans' files"));
   addTrainingFlags(*command, compile);
+  addVerificationFlag(*command, compile);
   // That of the learning rate, which changes no plan. Here, the name is that of
   // a pipeline's schedule.
   CLI::Option *rate = command->get_option("--schedule");

@@ -353,8 +353,20 @@ void tools::addProgramFlags(CLI::App &app, CompileFlags &flags) {
       ->excludes("--overlap");
 }
 
+void tools::addVerificationFlag(CLI::App &app, CompileFlags &flags) {
+  app.add_flag_callback(
+      "--verify-each-pass",
+      [&flags] { flags.options.verification = Verification::EachPass; },
+      "Verify the program after each pass, to find a pass that makes it "
+      "invalid (also by the environment: HEDDLE_VERIFY_EACH_PASS=1)");
+  if (const char *each = std::getenv("HEDDLE_VERIFY_EACH_PASS");
+      each && llvm::StringRef(each) == "1")
+    flags.options.verification = Verification::EachPass;
+}
+
 void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
   addProgramFlags(app, flags);
+  addVerificationFlag(app, flags);
   app.add_option("--target-cpu", flags.options.targetCpu,
                  "CPU to compile for: native, a name of LLVM's (x86-64-v3), or "
                  "name,+feature,-feature")
@@ -369,15 +381,6 @@ void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
   const char *optimizes = std::getenv("HEDDLE_OPTIMIZE_KERNELS");
   if (optimizes && llvm::StringRef(optimizes) == "0")
     flags.options.optimizesKernels = false;
-  app.add_flag_callback(
-      "--verify-each-pass",
-      [&flags] { flags.options.verification = Verification::EachPass; },
-      "Verify the program after each pass instead of each phase, to find a "
-      "pass that makes it invalid (also by the environment: "
-      "HEDDLE_VERIFY_EACH_PASS=1)");
-  if (const char *each = std::getenv("HEDDLE_VERIFY_EACH_PASS");
-      each && llvm::StringRef(each) == "1")
-    flags.options.verification = Verification::EachPass;
   app.add_option("--target-gpu", flags.options.targetGpu,
                  "NVIDIA GPU to compile for, instead of a CPU: sm_80 (which "
                  "newer GPUs also run) to sm_90a")

@@ -473,6 +473,7 @@ void tools::addInfoCommand(CLI::App &app, int &result) {
   addModelFlags(*command, flags->model);
   addPlanFlags(*command, *flags);
   addTrainingFlags(*command, *flags);
+  addVerificationFlag(*command, *flags);
   command->add_flag("--all", *all, "List every variable");
   command->callback([flags, all, &result] { result = describe(*flags, *all); });
 }

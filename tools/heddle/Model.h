@@ -98,8 +98,11 @@ void addTrainingFlags(CLI::App &app, CompileFlags &flags);
 /// Adds the flags that decide the program on every machine: `--bf16` and
 /// `--start-collectives`.
 void addProgramFlags(CLI::App &app, CompileFlags &flags);
-/// Adds the flags of addProgramFlags(), and those of native code and of what is
-/// printed, such as `--target-cpu` and `--stop-after`.
+/// Adds `--verify-each-pass`, for every command that runs passes.
+void addVerificationFlag(CLI::App &app, CompileFlags &flags);
+/// Adds the flags of addProgramFlags() and addVerificationFlag(), and those of
+/// native code and of what is printed, such as `--target-cpu` and
+/// `--stop-after`.
 void addOutputFlags(CLI::App &app, CompileFlags &flags);
 
 /// Returns the options that the command has at this point, except MODEL and

@@ -77,7 +77,7 @@ static void printBatches(const std::vector<BatchPoint> &batches) {
                                    point.getThroughput())
                    << point.candidate.getName() << "\n";
     else
-      llvm::outs() << llvm::format("%14lld     nothing fits\n", rows);
+      llvm::outs() << llvm::format("%14lld     ", rows) << point.why << "\n";
   }
 }
 
@@ -190,8 +190,10 @@ static void writeReport(const PlanSearch &search, const std::string &command) {
           out.object([&] {
             out.attribute("rows", point.rows);
             out.attribute("fits", point.seconds > 0);
-            if (point.seconds <= 0)
+            if (point.seconds <= 0) {
+              out.attribute("why", point.why);
               return;
+            }
             out.attribute("options", point.candidate.getName());
             out.attribute("seconds", point.seconds);
             out.attribute("rows_per_second", point.getThroughput());
@@ -293,6 +295,7 @@ void tools::addPlanCommand(CLI::App &app, int &result) {
       "number from which on more raise the rows of a second by less than 2 %; "
       "for --front one for each device; for an .mlir file, those that it has)");
   addTrainingFlags(*command, flags->compile);
+  addVerificationFlag(*command, flags->compile);
   flags->compile.trainingOptions.push_back(
       command->add_flag("--bf16", flags->compile.options.training.bf16,
                         "Compute in bf16 with f32 master weights"));

@@ -183,6 +183,7 @@ void tools::addProfileCommand(CLI::App &app, int &result) {
   addPlanFlags(*command, *flags);
   addTrainingFlags(*command, *flags);
   addProgramFlags(*command, *flags);
+  addVerificationFlag(*command, *flags);
   command
       ->add_flag("--links", flags->hasLinks,
                  "The links of --cluster are this machine's: wherever a "

@@ -135,6 +135,7 @@ int tools::resolvePlan(CompileFlags &flags) {
     mesh->schedule = options.mesh.schedule;
     mesh->chunks = options.mesh.chunks;
     mesh->barrier = options.mesh.barrier;
+    mesh->option = "--mesh";
     options.mesh = *mesh;
     int64_t devices = mesh->getNumDevices();
     if (devices <= kMaxPlanDevices && flags.devices != 0 &&
@@ -146,6 +147,7 @@ int tools::resolvePlan(CompileFlags &flags) {
     }
   } else if (flags.devices != 0) {
     options.mesh.data = {flags.devices};
+    options.mesh.option = "--devices";
   }
   if (options.mesh.getNumDevices() > kMaxPlanDevices) {
     reportError("expected at most " + std::to_string(kMaxPlanDevices) +

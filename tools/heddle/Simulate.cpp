@@ -163,6 +163,7 @@ void tools::addSimulateCommand(CLI::App &app, int &result) {
   addPlanFlags(*command, *flags);
   addTrainingFlags(*command, *flags);
   addProgramFlags(*command, *flags);
+  addVerificationFlag(*command, *flags);
   command->get_option("--cluster")
       ->required()
       ->description("The cluster to simulate: a JSON file, or one of " +

@@ -36,6 +36,9 @@ struct DefaultMesh {
   bool sequence = false;
   /// Whether the text names the axis dp or cp, even with one device.
   bool statesData = false, statesContext = false;
+  /// The option of the command line that states the mesh, for messages; empty:
+  /// none does.
+  std::string option = {};
 
   /// Returns the number of devices, or kMaxPlanDevices + 1 for any number above
   /// kMaxPlanDevices.

@@ -166,6 +166,9 @@ struct Plan {
   std::optional<PlanPrediction> prediction;
   /// The positions of the keys of the plan's object that its text has.
   std::map<std::string, PlanPosition, std::less<>> positions;
+  /// For keys that are no text's, but options of the command line: the option,
+  /// which messages name. Example: "sub_batches" -> "--sub-batches".
+  std::map<std::string, std::string, std::less<>> options;
 
   /// Returns the position of a key of the plan's object; line 0 if the text
   /// lacks it.

@@ -57,7 +57,9 @@ struct PlanProblem {
   PlanRule rule;
   bool isWarning = false;
   PlanPosition position; ///< line 0 if the plan has no text
-  std::string path;      ///< the plan's key: $.operators["h.*.attn"].n
+  /// The plan's key, such as $.operators["h.*.attn"].n, or the option of the
+  /// command line that states it.
+  std::string path;
   std::string message; ///< names the operator or dimension; expected and found
   /// The number of further operators, or variables, that violate the same entry
   /// alike.

@@ -18,7 +18,10 @@ namespace heddle {
 struct BatchPoint {
   int64_t rows = 1; ///< of a step, of all devices and micro-batches together
   Candidate candidate;
-  double seconds = 0; ///< of a step; 0 if nothing fits
+  double seconds = 0; ///< of a step; 0 if there is no plan
+  /// Why there is no plan: nothing fits, the search was interrupted before one
+  /// was found, or what the user has decided cannot hold.
+  std::string why = {};
 
   /// Returns the rows that a second trains.
   double getThroughput() const {

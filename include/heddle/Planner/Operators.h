@@ -143,7 +143,8 @@ struct OperatorsResult {
   bool isFeasible = true;
   /// The base with entries for all operators and variables that were decided.
   Plan plan;
-  /// Of the complete plan, after propagation has decided what it leaves open.
+  /// The prediction of the complete plan, after propagation has decided what
+  /// `plan` leaves open.
   StepPrediction prediction;
   /// The seconds of the chosen strategies by the costs of the problem. The
   /// prediction differs from it, because it counts the ops that partitioning

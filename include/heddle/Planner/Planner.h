@@ -61,7 +61,7 @@ struct PlanPins {
   std::optional<bool> sequence;
   std::optional<RecomputeMode> recompute;
   std::optional<Overlap> overlap;
-  /// Of the stages that a part of a plan states.
+  /// The schedule of the stages that a part of a plan states.
   std::optional<PipelineSchedule> schedule;
   /// Globs of operators that every device of a tensor parallel group computes
   /// whole.
@@ -98,6 +98,8 @@ struct PlanRequest {
   /// Whether the winner is compiled with all layers. Otherwise its figures are
   /// extrapolated from few.
   bool compilesWinner = true;
+  /// When the programs of candidates are verified.
+  Verification verification = Verification::LastPhase;
   /// The answer does not depend on the number of threads.
   unsigned threads = 1;
 };

@@ -18,7 +18,7 @@ namespace heddle {
 struct ReportOptions {
   std::string title; ///< of the page
   /// The entry point of a run's trace to show; empty: the one that takes
-  /// longest. Of its runs, the one of median length is shown.
+  /// longest. The page shows the run of it that has the median length.
   std::string table;
 };
 

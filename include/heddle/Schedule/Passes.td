@@ -48,7 +48,7 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
     The order is that of the shortest of several schedules, by the cost model: a
     computation takes the time of a roofline of the cluster's device, a
     collective that of the cluster's links. The links of one level of the
-    topology serve one collective at a time. Of schedules whose live tensors
+    topology serve one collective at a time. If the live tensors of all schedules
     exceed the memory, the one that exceeds it least is taken. Tensors that
     share memory when it is planned count twice here, so the limit is a cautious
     one.
@@ -142,7 +142,7 @@ def RingExchangesPass : Pass<"heddle-ring-exchanges", "::mlir::ModuleOp"> {
 
     - An all-gather and the products that read its rows: each member multiplies
       its own rows first, while the next member's rows are on their way to it
-      (`comm.permute`). Of n members, the ring has n - 1 transfers.
+      (`comm.permute`). A ring of n members has n - 1 transfers.
     - A product and the reduce-scatter of its result: each member computes its
       part of one member's rows, and adds it to what it receives, while the next
       part is computed. The sums have another order of members for each block of

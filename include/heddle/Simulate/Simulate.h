@@ -113,12 +113,13 @@ struct ListTimes {
 
 /// Lower bounds of the step, in seconds. No order of the calls takes less.
 struct StepBounds {
-  /// All computing calls of a rank, one after the other. Of several lists, the
-  /// longest.
+  /// The time of all computing calls of a rank, one after the other. If there
+  /// are several lists of calls, that of the longest one.
   double compute = 0;
   /// By level of the cluster: the bytes over its busiest link.
   std::vector<double> links;
-  /// The longest chain of calls of which each reads what an earlier one wrote.
+  /// The longest chain of calls in which each call reads a result of the one
+  /// before it.
   /// None if steps overlap.
   std::optional<double> criticalPath;
 
@@ -155,12 +156,12 @@ struct MemoryUse {
 struct Simulation {
   std::string cluster;
   int64_t devices = 1;
-  /// Of the step. Without a barrier, steps follow each other with this period,
-  /// and `exposed` and `times` are of a step that others overlap. `calls`,
-  /// `streams` and memory are of one step from an empty pipeline.
+  /// The time of the step. Without a barrier, it is the period of steps that
+  /// overlap, and `exposed` and `times` are of a step that others overlap.
+  /// `calls`, `streams` and memory are of one step from an empty pipeline.
   double seconds = 0;
-  /// Of the list that waits longest: the seconds for which its compute stream
-  /// waits for communication.
+  /// The seconds for which the compute stream waits for communication, in the
+  /// list that waits longest.
   double exposed = 0;
   StepBounds bounds;
   std::vector<CallList> lists;
@@ -173,7 +174,7 @@ struct Simulation {
   double getBubble() const;
   std::vector<SimulatedCall> calls;
   std::vector<StreamTimes> streams; ///< those that have calls
-  /// Of the list with the highest peak, and of each list.
+  /// The memory of the list with the highest peak, and that of each list.
   MemoryUse memory;
   std::vector<MemoryUse> memories;
   /// The kinds of device of lists whose ranks have several: they take the time

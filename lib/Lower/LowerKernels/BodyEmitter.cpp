@@ -184,7 +184,7 @@ Value BodyEmitter::emitMultiplyAdd(Operation *op, IRMapping &mapping) {
     Value added = mapScalar(op->getOperand(1 - i), mapping);
     if (!left || !right || !added)
       return Value();
-    // Of a difference, the second operand is negated.
+    // In a difference, the second operand is negated.
     Value &negated = i == 1 ? left : added;
     if (isSub)
       negated = b.create<arith::NegFOp>(negated);

@@ -25,20 +25,24 @@ llvm::Expected<BatchChoice> heddle::findBatch(const PlanRequest &request,
     observer.plansBatch(sized.program.rows);
     llvm::Expected<PlanReport> report = findPlan(sized, observer);
     bool fits = report && report->plan;
-    BatchPoint point{sized.program.rows, {}, 0};
+    BatchPoint point;
+    point.rows = sized.program.rows;
     if (fits) {
       point.candidate = report->winner;
       point.seconds = report->figures.seconds;
+    } else if (report) {
+      point.why = report->isInterrupted ? "interrupted before a plan was found"
+                                        : "nothing fits";
+    } else {
+      // With more rows, what the user has decided may be possible.
+      problem = point.why = llvm::toString(report.takeError());
     }
     bool hadPlan = hasReport && choice.report.plan;
     bool pays =
         !hadPlan || point.getThroughput() >=
                         kLeastGain * choice.tried.back().getThroughput();
     choice.tried.push_back(std::move(point));
-    if (!report) {
-      // With more rows, what the user has decided may be possible.
-      problem = llvm::toString(report.takeError());
-    } else {
+    if (report) {
       bool isInterrupted = report->isInterrupted;
       if (!hasReport || (fits && pays)) {
         choice.rows = sized.program.rows;

@@ -388,6 +388,22 @@ void heddle::completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
 // Verifying
 //===----------------------------------------------------------------------===//
 
+llvm::Error heddle::verifyPins(const PlanPins &pins, ModuleOp module) {
+  Names names(module);
+  for (const std::string &glob : pins.replicated) {
+    if (names.hasOperator(glob))
+      continue;
+    std::vector<std::string> operators;
+    for (const auto &[name, factors] : names.operators)
+      operators.push_back(name);
+    StringRef nearest = findNearestName(glob, operators);
+    return llvm::createStringError(
+        "--pin " + glob + "=replicated: no operator has such a name" +
+        (nearest.empty() ? "" : "; the nearest is \"" + nearest.str() + "\""));
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error heddle::verifyStated(const Plan &stated, ModuleOp module) {
   Plan plan = stated;
   // Sizes are not known yet, but names of axes are.

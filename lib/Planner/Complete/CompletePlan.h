@@ -17,6 +17,10 @@ namespace heddle {
 void completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
                   mlir::ModuleOp module);
 
+/// Verifies that each pinned glob matches an operator of a program with all
+/// layers.
+llvm::Error verifyPins(const PlanPins &pins, mlir::ModuleOp module);
+
 /// Verifies the stated part against a program with all layers. The error lists
 /// all problems.
 llvm::Error verifyStated(const Plan &stated, mlir::ModuleOp module);

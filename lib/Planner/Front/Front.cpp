@@ -59,9 +59,12 @@ llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
           int64_t total = report.figures.memory.total();
           if (!report.plan) {
             if (numLimits == 0)
-              why = "nothing fits; the least found is " +
-                    std::to_string(needed) + " bytes, with " +
-                    report.winner.getName();
+              why =
+                  (report.isInterrupted ? "interrupted before a plan was "
+                                          "found; the least found is "
+                                        : "nothing fits; the least found is ") +
+                  std::to_string(needed) + " bytes, with " +
+                  report.winner.getName();
             return std::nullopt;
           }
           add(front.points, {devices, report.winner, std::move(*report.plan),

@@ -39,7 +39,7 @@ llvm::Expected<ModuleOp> Judge::getTrainingStep(ProgramSize size,
   CompileOptions options;
   options.training = request.training;
   options.training.microBatches = microBatches;
-  options.verification = Verification::LastPhase;
+  options.verification = request.verification;
   if (failed(module) || failed(runPhases(**module, options, Phase::Autodiff))) {
     steps.erase(known);
     return messages->take();
@@ -51,13 +51,17 @@ llvm::Expected<ModuleOp> Judge::getTrainingStep(ProgramSize size,
 void heddle::addReplicated(Plan &plan, ModuleOp module, const PlanPins &pins) {
   for (const std::string &glob : pins.replicated) {
     std::set<std::string> factors;
+    bool hasOperator = false;
     module.walk([&](ShardingRuleOpInterface op) {
       if (!matchesGlob(glob, getOpName(op)))
         return;
+      hasOperator = true;
       for (const Factor &factor : op.getShardingRule().factors)
         if (isTensorRole(factor.role) && !factor.name.empty())
           factors.insert(factor.name);
     });
+    if (!hasOperator)
+      continue; // a program of few layers may lack it
     FactorEntry entry{glob, {}, {}};
     for (const std::string &factor : factors)
       entry.assignments.push_back({factor, {}, {}});
@@ -122,7 +126,7 @@ llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
   Cluster cluster = request.cluster;
   cluster.device.memory = memory.value_or(cluster.device.memory);
   options.cluster = ClusterChoice(cluster);
-  options.verification = Verification::LastPhase;
+  options.verification = request.verification;
   OwningOpRef<ModuleOp> module(step->clone());
   messages->clear();
   if (failed(runPhases(*module, options, Phase::Executable)))

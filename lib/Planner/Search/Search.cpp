@@ -51,15 +51,21 @@ llvm::Error PlanSearch::checkRequest() const {
   return llvm::Error::success();
 }
 
-/// Holds the part of a plan that the user states against the whole program.
+/// Holds the names that the user pins, and the part of a plan that the user
+/// states, against the whole program.
 llvm::Error PlanSearch::checkStated() {
-  if (!request.stated)
+  if (!request.stated && request.pins.replicated.empty())
     return llvm::Error::success();
   const ProgramToPlan &program = request.program;
   llvm::Expected<ModuleOp> step = judges.first().getTrainingStep(
       {program.microBatchRows.value_or(program.rows), program.layers},
       /*microBatches=*/2);
-  return step ? verifyStated(*request.stated, *step) : step.takeError();
+  if (!step)
+    return step.takeError();
+  if (llvm::Error problem = verifyPins(request.pins, *step))
+    return problem;
+  return request.stated ? verifyStated(*request.stated, *step)
+                        : llvm::Error::success();
 }
 
 llvm::Expected<CountModel> PlanSearch::countSmallPrograms() {

@@ -28,8 +28,8 @@ static bool takesNoTime(Operation &op) {
   return work && work.getWork().bytesWritten == 0 && work.getWork().flops == 0;
 }
 
-/// Returns whether all other ops keep their side of the op. Loops and transfers
-/// are such ops: they may use variables, or order themselves by others' acts.
+/// Returns whether no other op may move across this one. That is so for loops
+/// and transfers, which may use variables or rely on the order of other ops.
 static bool isBarrier(Operation &op) {
   return !isMemoryEffectFree(&op) && !isa<func::CallOp, StoreOp>(op) &&
          !op.hasTrait<comm::Collective>();
@@ -48,7 +48,7 @@ private:
   void addUnit(Operation &op);
   void addStore(StoreOp store, int32_t unit);
   void addBarrier(Operation &op, int32_t unit);
-  /// Lets the unit follow an earlier one.
+  /// Makes the unit run after an earlier one.
   void follow(int32_t unit, int32_t earlier);
   Work getWork(Operation &op);
   void setQueueAndTime(Operation &op, Unit &unit);

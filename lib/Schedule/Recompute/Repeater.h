@@ -59,7 +59,7 @@ private:
   int64_t numRepeated = 0;
   llvm::SmallSetVector<mlir::Operation *, 4> replaced; ///< by copies
 
-  // Of the group that is being copied:
+  // The state of the group that is being copied.
   mlir::Value gradient;
   llvm::DenseMap<mlir::Value, mlir::Value> freeCopies;
 };

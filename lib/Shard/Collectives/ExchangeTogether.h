@@ -10,9 +10,9 @@ namespace heddle {
 /// Writes one collective in place of several, which are all all_reduce, all
 /// reduce_scatter or all all_gather, of the same axes, element type and kind of
 /// reduction. Tensors of equal type that are all-reduced are stacked. All other
-/// tensors are flattened and joined: with P members, a gather of parts of n
-/// elements gives P rows of n, of which each part is a range of columns, and a
-/// scatter takes such rows. Equal tensors are sent once.
+/// tensors are flattened and joined. With P members, a gather of n elements in
+/// all gives P rows of n, where each tensor is a range of columns; a scatter
+/// takes such rows. Equal tensors are sent once.
 ///
 /// Returns the results, in the order of `collectives`, which stay as they are.
 llvm::SmallVector<mlir::Value>

@@ -34,8 +34,8 @@ struct WindowedDim {
 } // namespace
 
 /// Returns the window of an indexing expression that is a sum of loops with
-/// positive factors, of which exactly one loop is parallel. Returns nothing for
-/// any other expression.
+/// positive factors, if exactly one of the loops is parallel. Returns nothing
+/// for any other expression.
 static std::optional<WindowedDim> getWindow(linalg::LinalgOp op,
                                             AffineExpr expr) {
   AffineMap map = AffineMap::get(op.getNumLoops(), 0, expr);

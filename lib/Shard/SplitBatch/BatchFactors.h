@@ -83,6 +83,8 @@ public:
   /// no op can be split; a program that cannot be partitioned
   /// (propagateShardings).
   mlir::LogicalResult find(mlir::ModuleOp module, const BatchParts &parts);
+  /// Finds the batch alone, and verifies that it has the samples of the parts.
+  mlir::LogicalResult findBatch(mlir::ModuleOp module, const BatchParts &parts);
 
   const Batch &getBatch() const { return batch; }
   /// Returns the op's factor that runs over the batch; null if the op runs
@@ -95,7 +97,6 @@ public:
   llvm::ArrayRef<mlir::func::FuncOp> getFunctions() const { return functions; }
 
 private:
-  mlir::LogicalResult findBatch(mlir::ModuleOp module, const BatchParts &parts);
   mlir::LogicalResult verifyParts(mlir::func::FuncOp function,
                                   unsigned argument) const;
   bool canSplit(mlir::Operation *op, const BatchFactor &factor) const;

@@ -21,11 +21,15 @@ struct SplitBatchPass : heddle::impl::SplitBatchPassBase<SplitBatchPass> {
     ModuleOp module = getOperation();
     BatchParts parts = getParts(module);
     module->removeAttr(kSubBatchesAttrName);
-    if (parts.count <= 1)
+    BatchFactors factors;
+    if (parts.count <= 1) {
+      // Nothing is split, but a stated size must be that of the batch.
+      if (!parts.sizes.empty() && failed(factors.findBatch(module, parts)))
+        signalPassFailure();
       return;
+    }
     // One use of a constant should not decide whether another one is split.
     repeatConstants(module);
-    BatchFactors factors;
     if (failed(factors.find(module, parts)))
       return signalPassFailure();
     SmallVector<FunctionParts::Join> joins;

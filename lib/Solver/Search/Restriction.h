@@ -38,9 +38,9 @@ likelyValues(const Labels &current,
 std::vector<std::vector<int32_t>>
 proposedValues(const Labels &current, const std::vector<Labels> &proposals);
 
-/// Improves `c` by a search among the values in `keep`. Of each variable, the
-/// first value listed is that of `c`. Returns the table entries visited, which
-/// may exceed `quota` by some neighbourhoods.
+/// Improves `c` by a search among the values in `keep`, which lists the value
+/// of `c` first for each variable. Returns the table entries visited, which may
+/// exceed `quota` by some neighbourhoods.
 double improveRestricted(const Model &m, Candidate &c,
                          const std::vector<double> &prices,
                          std::vector<std::vector<int32_t>> keep, double quota,

@@ -157,8 +157,8 @@ private:
                     getCrossing(begin));
   }
   /// Returns the first place of each stage. `add(cost, k, begin, end)` returns
-  /// the cost of the stages up to `k`, of which those before `k` cost `cost`,
-  /// and `k` holds the places [begin, end).
+  /// the cost of the stages up to `k`, if those before `k` cost `cost` and `k`
+  /// holds the places [begin, end).
   SmallVector<int64_t>
   solve(double &least,
         llvm::function_ref<double(double, int64_t, int64_t, int64_t)> add) {

@@ -9,8 +9,8 @@
 namespace heddle {
 
 /// Writes the update as one function for each device. Values that need the
-/// variables of several devices are sums of scalars, of which each device adds
-/// its own terms. The ends of these sums (`roots`) are added up over the
+/// variables of several devices are sums of scalars. Each device adds its own
+/// terms of these sums, and their results (`roots`) are added up over the
 /// devices.
 ///
 /// With a barrier at the step's end, the sum is an all-reduce inside the

@@ -149,7 +149,7 @@ def _is_without_gradient(node: Node) -> bool:
 
 
 def _stop_gradients(program: torch.export.ExportedProgram) -> None:
-    """Detaches what leaves torch.no_grad(), of which only marks are left."""
+    """Detaches the values that leave torch.no_grad(). The graph has only marks of it."""
     graph = program.graph
     for node in list(graph.nodes):
         value = node.meta.get("val")

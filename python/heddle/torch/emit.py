@@ -196,7 +196,7 @@ class Emitter:
         return parts
 
     def steps(self) -> Value:
-        """Returns the number of completed steps, of which dropout depends."""
+        """Returns the number of completed steps, on which dropout depends."""
         self.uses_steps = True
         return self.builder.op("heddle.load @steps : tensor<i64>", [], (), "i64")
 

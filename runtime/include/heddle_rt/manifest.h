@@ -107,7 +107,7 @@ struct CodeInfo {
   std::string triple;
   std::vector<std::string> features; ///< of the CPU, LLVM's names without "+"
   std::string sanitizer; ///< of the kernels: "address", "thread" or ""
-  // Of the kind "cuda".
+  // The following fields are for the kind "cuda" only.
   std::string chip; ///< the oldest GPU that runs the kernels: "sm_80"
   std::string ptx;  ///< file name of the kernels' text inside the directory
   /// Who computes attention: "cudnn", "kernel", or "auto".

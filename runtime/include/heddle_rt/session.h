@@ -14,8 +14,8 @@
 //                       {writableBytesOf(loss), {}, {}}); // just the loss
 //
 // The processes of a job make the same calls in the same order. Each passes
-// whole tensors as inputs, of which it uses the parts of its own ranks, and
-// gets whole tensors as outputs.
+// whole tensors as inputs and gets whole tensors as outputs. It uses the parts
+// of the inputs that belong to its own ranks.
 //
 // A session is used by one thread at a time. After a device has failed, every
 // later call that needs the devices returns that failure: load a new session
@@ -103,8 +103,8 @@ template <typename T> Bytes writableBytesOf(T &object) {
     return std::as_writable_bytes(std::span(object));
 }
 
-/// A part of a whole tensor (Manifest::tensors) that ranks hold as one block:
-/// elements from `start` on, of which there are `shape`.
+/// A part of a whole tensor (Manifest::tensors) that ranks hold as one block.
+/// The part begins at `start` and has the sizes `shape`.
 struct OwnedBlock {
   size_t tensor = 0, variable = 0;
   int64_t block = 0; ///< of the variable's layout

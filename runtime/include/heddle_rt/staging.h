@@ -30,7 +30,7 @@ constexpr int64_t sliceOfAllReduce(int64_t count, int64_t members) {
 }
 
 /// Returns the bytes in which a member sums a slice of so many bytes: two sets
-/// of pieces, of which one is summed while the other arrives.
+/// of pieces. One set is summed while the other one arrives.
 constexpr int64_t stagingOfSlice(int64_t members, int64_t sliceBytes) {
   constexpr int64_t leastPiece = 4096;
   int64_t most = arrivingBytes / members / pieceUnit * pieceUnit;

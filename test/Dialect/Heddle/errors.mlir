@@ -438,13 +438,18 @@ module attributes {heddle.reduce_gradients = "micro_batch"} {}
 
 // -----
 
-// expected-error @below {{expected heddle.sub_batches to be a positive i64, or an array<i64> of positive sizes, got 0 : i64}}
+// expected-error @below {{expected heddle.sub_batches to be a positive i64, or an array<i64> of positive sizes with a sum below 2^63, got 0 : i64}}
 module attributes {heddle.sub_batches = 0 : i64} {}
 
 // -----
 
-// expected-error @below {{expected heddle.sub_batches to be a positive i64, or an array<i64> of positive sizes, got array<i64: 1, 0>}}
+// expected-error @below {{expected heddle.sub_batches to be a positive i64, or an array<i64> of positive sizes with a sum below 2^63, got array<i64: 1, 0>}}
 module attributes {heddle.sub_batches = array<i64: 1, 0>} {}
+
+// -----
+
+// expected-error @below {{expected heddle.sub_batches to be a positive i64, or an array<i64> of positive sizes with a sum below 2^63, got array<i64: 9223372036854775807, 1>}}
+module attributes {heddle.sub_batches = array<i64: 9223372036854775807, 1>} {}
 
 // -----
 

@@ -152,6 +152,31 @@ Candidate splitRows(int64_t data, Overlap overlap) {
   return candidate;
 }
 
+// The bound is the mean of the stages' variables. The table of tokens is on the
+// first stage and, for the head, on the last one, so these have more.
+TEST(Bounds, SpreadStateOverStages) {
+  PlanRequest request = makeRequest(4, 8);
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  auto make = [](int64_t pipeline) {
+    Candidate candidate = splitRows(4 / pipeline, Overlap::Auto);
+    candidate.mesh.pipeline = pipeline;
+    candidate.microBatches = 4;
+    return candidate;
+  };
+  double whole = cantFail(model.rate(make(1))).state;
+  for (int64_t pipeline : {2, 4}) {
+    double bound = cantFail(model.rate(make(pipeline))).state;
+    EXPECT_DOUBLE_EQ(bound, whole / double(pipeline));
+    Judgement judged = cantFail(judge.judge(make(pipeline), 4));
+    const DeviceMemoryPlan &memory = judged.figures.memory;
+    auto state =
+        double(memory.parameters + memory.optimizerState + memory.gradients);
+    EXPECT_LE(bound, state);
+    EXPECT_GT(bound, 0.4 * state);
+  }
+}
+
 // Only what must be computed again makes a bound greater.
 TEST(Bounds, AddOnlyWhatEveryRecomputationRepeats) {
   PlanRequest request = makeRequest(4, 8);

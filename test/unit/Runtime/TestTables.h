@@ -38,7 +38,7 @@ inline nlohmann::json input(int i) { return {{"input", i}}; }
 inline nlohmann::json output(int i) { return {{"output", i}}; }
 inline nlohmann::json slot(int i) { return {{"slot", i}}; }
 
-/// Of the manifests with two stages.
+/// The micro-batches of a step of the manifests with two stages.
 constexpr int microBatches = 4;
 
 /// Two stages: y = w0 x on stage 0 and z = w1 y on stage 1. Stage 0 sends all

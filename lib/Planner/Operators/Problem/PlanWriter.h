@@ -27,14 +27,14 @@ struct OperatorSolution {
 /// layers share an entry, whose glob matches nothing else.
 Plan writeSolution(const OperatorSolution &solution, const Plan &base);
 
-/// Adds pins to the plan where the solution reshards what an operator makes
-/// before ops that a plan cannot name use it. Without the pin, propagation
-/// would give these ops the operator's own layout. Returns whether there are
-/// any.
+/// Adds the pins that the plan needs, and returns whether there are any. An
+/// operator's result gets a pin if the solution reshards the result for ops
+/// without a name. Without the pin, propagation would give these ops the
+/// operator's own layout.
 bool writePins(const OperatorSolution &solution, const Plan &base, Plan &plan);
 
-/// Returns for each decision that a plan can state its cost and that of the
-/// next best strategy, while all other nodes keep theirs.
+/// Returns the cost of each decision that a plan can state, and the cost of the
+/// next best strategy in its place. All other nodes keep their strategies.
 std::vector<OperatorChoice> explainSolution(const OperatorSolution &solution);
 
 } // namespace heddle

@@ -153,8 +153,12 @@ def _lanczos(e: Emitter, x: Value) -> tuple[Value, Value, Value]:
 @op("lgamma")
 def lgamma(e: Emitter, x: Value) -> Value:
     """log(sqrt(2 pi)) + (x - 1/2) log(t) - t + log(sum) with t = x + 13/2. Numbers
-    below 1/2 are reflected: log(pi / |sin(pi x)|) - lgamma(1 - x)."""
+    below 1/2 are reflected: log(pi / |sin(pi x)|) - lgamma(1 - x). The sine is that
+    of x - floor(x), which is exactly 0 at integers, where lgamma is infinite."""
     half = _splat(e, 0.5, x)
+    size = e.builder.elementwise("math.absf", x)
+    is_infinite = e.builder.compare("eq", size, _splat(e, math.inf, x))
+    x = e.builder.select(is_infinite, _splat(e, 1.0, x), x)
     is_low = e.builder.compare("lt", x, half)
     mirrored = e.builder.binary("sub", _splat(e, 1.0, x), x)
     z = e.builder.select(is_low, mirrored, x)
@@ -166,12 +170,15 @@ def lgamma(e: Emitter, x: Value) -> Value:
     y = e.builder.binary("add", y, _splat(e, math.log(2 * math.pi) / 2, x))
     # The other branch stays finite, and so does its gradient.
     low = e.builder.select(is_low, x, half)
+    whole = e.builder.elementwise("math.floor", e.builder.without_gradient(low))
+    low = e.builder.binary("sub", low, whole)
     sine = e.builder.elementwise(
         "math.sin", e.builder.binary("mul", low, _splat(e, math.pi, x))
     )
     sine = e.builder.elementwise("math.log", e.builder.elementwise("math.absf", sine))
     turned = e.builder.binary("sub", _splat(e, math.log(math.pi), x), sine)
-    return e.builder.select(is_low, e.builder.binary("sub", turned, y), y)
+    y = e.builder.select(is_low, e.builder.binary("sub", turned, y), y)
+    return e.builder.select(is_infinite, size, y)
 
 
 @op("digamma")
@@ -196,7 +203,12 @@ def digamma(e: Emitter, x: Value) -> Value:
 def copysign(e: Emitter, a: Value, b: Value) -> Value:
     a, b = operands(e, a, b)
     size = e.builder.elementwise("math.absf", a)
-    is_negative = e.builder.compare("lt", b, _splat(e, 0.0, b))
+    # The sign of a zero is that of 1 / b.
+    zero, one = _splat(e, 0.0, b), _splat(e, 1.0, b)
+    inverse = e.builder.binary("div", one, b)
+    is_zero = e.builder.compare("eq", b, zero)
+    signed = e.builder.select(is_zero, inverse, b)
+    is_negative = e.builder.compare("lt", signed, zero)
     return e.builder.select(
         is_negative, e.builder.elementwise("arith.negf", size), size
     )

@@ -12,7 +12,7 @@ from heddle.torch.text import Value
 
 def one_hot_product(e: Emitter, table: Value, ids: Value) -> Value:
     """Returns table[..., ids[...]] along the last dimension: for each id the sum
-    of the row's elements, of which all but one are multiplied by zero."""
+    of the row's elements after all but one were multiplied by zero."""
     size, count = table.shape[-1], ids.shape[-1]
     rows = (*table.shape[:-1], count, size)
     wide = e.builder.broadcast(

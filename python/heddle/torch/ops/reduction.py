@@ -212,6 +212,8 @@ def pdist(e: Emitter, x: Value, order: float = 2) -> Value:
     """The distances of all pairs, of which the first row comes first. Those of a row
     are a slice of the square of distances."""
     count = x.shape[0]
+    if count < 2:
+        raise e.refuse("expected pdist of 2 rows or more, whose result has elements")
     square = _distances(e, x, x, order)
     parts = [
         e.builder.reshape(
@@ -265,7 +267,8 @@ def bucketize(
     e: Emitter, first: Value, second: Value, out_int32: bool = False,
     right: bool = False, side: str | None = None, sorter: object = None,
 ) -> Value:  # fmt: skip
-    """The number of sorted boundaries below each number."""
+    """The number of sorted boundaries that are not above each number: all of them
+    for NaN, which compares with none."""
     if sorter is not None:
         raise e.refuse("expected searchsorted without a sorter")
     is_search = op_name(e.node) == "searchsorted"
@@ -277,9 +280,11 @@ def bucketize(
     lead = range(last - 1) if len(bounds.shape) > 1 else range(0)
     wide = e.builder.broadcast_along(bounds, shape, [*lead, last])
     number = e.builder.broadcast_along(x, shape, range(last))
-    kind = "le" if right or side == "right" else "lt"
-    below = e.builder.convert(e.builder.compare(kind, wide, number), "f32")
-    return e.builder.convert(e.builder.reduce("sum", below, [last]), "i32")
+    kind = "gt" if right or side == "right" else "ge"
+    above = e.builder.convert(e.builder.compare(kind, wide, number), "f32")
+    count = e.builder.reduce("sum", above, [last])
+    everything = e.builder.splat(float(bounds.shape[-1]), count.shape, "f32")
+    return e.builder.convert(e.builder.binary("sub", everything, count), "i32")
 
 
 @op("_assert_async", "_functional_assert_async")

@@ -29,10 +29,10 @@
 namespace heddle::runtime {
 
 /// Makes one communicator for each rank of this process and each of its
-/// streams, as `makeThreadCommunicators` does. Process p of the job has the
-/// ranks from p * n on, of which there are n = pools.size(), as in every
-/// process. `staging` holds, by stream, the bytes in which each rank stages
-/// sums (heddle_rt/staging.h). `options.ranks` is not used.
+/// streams, as `makeThreadCommunicators` does. Every process has
+/// n = pools.size() ranks; those of process p of the job begin at p * n.
+/// `staging` holds, by stream, the bytes in which each rank stages sums
+/// (heddle_rt/staging.h). `options.ranks` is not used.
 Expected<std::vector<std::vector<std::unique_ptr<Communicator>>>>
 makeProcessCommunicators(const std::vector<MeshAxis> &mesh,
                          const std::vector<GroupInfo> &groups,
