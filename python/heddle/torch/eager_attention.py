@@ -6,7 +6,8 @@ from typing import Any
 
 from torch.fx import Node
 
-from heddle.torch.emit import Emitter, op_name
+from heddle.torch.emit import Emitter
+from heddle.torch.op_table import op_name
 from heddle.torch.ops.attention import (
     Mask,
     Weighting,

@@ -11,6 +11,7 @@ from torch.fx import Node
 
 from heddle.torch.capture import Captured, State, fold
 from heddle.torch.errors import NoFormError, Problem, TorchError, UnsupportedError
+from heddle.torch.op_table import HANDLERS, op_name
 from heddle.torch.text import Builder, Shape, Value, number, quote, symbol, tensor_type
 
 # Integers of PyTorch are i64; Heddle's ids are i32, and so are all integers.
@@ -26,28 +27,6 @@ TYPES = {
     torch.int8: "i8",
     torch.bool: "i1",
 }
-Handler = Callable[..., Any]
-_TABLE: dict[str, Handler] = {}
-
-
-def op(*names: str) -> Callable[[Handler], Handler]:
-    """Registers the function of ATen ops. It gets the emitter and the op's
-    arguments, in which nodes are values, and returns a value or several."""
-
-    def register(handler: Handler) -> Handler:
-        for name in names:
-            _TABLE[name] = handler
-        return handler
-
-    return register
-
-
-def op_name(node: Node) -> str:
-    return getattr(node.target, "_opname", getattr(node.target, "__name__", "?"))
-
-
-def is_listed(node: Node) -> bool:
-    return node.target is operator.getitem or op_name(node) in _TABLE
 
 
 def element_type(dtype: torch.dtype) -> str:
@@ -237,7 +216,7 @@ class Emitter:
     def _emit(self, node: Node) -> Any:
         if node.target is operator.getitem:
             return self.value(node.args[0])[node.args[1]]
-        handler = _TABLE.get(op_name(node))
+        handler = HANDLERS.get(op_name(node))
         if handler is None:
             raise NoFormError("")
         result = self.raise_op(self, node) if self.raise_op else None

@@ -11,8 +11,9 @@ from torch.utils import _pytree
 
 from heddle.torch import patterns, symbolic  # noqa: F401  (registers all ops)
 from heddle.torch.capture import Captured, capture, from_program
-from heddle.torch.emit import Groups, Module, emit, is_listed, require
+from heddle.torch.emit import Groups, Module, emit, require
 from heddle.torch.errors import Problem, TorchError
+from heddle.torch.op_table import is_listed
 
 # The arguments of a module, by name or in order. If the loss is a module apart, the
 # batch holds labels too: under the name "labels", or as the last argument in order.

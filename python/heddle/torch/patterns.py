@@ -10,7 +10,8 @@ import torch
 from torch.fx import Node
 
 from heddle.torch.eager_attention import raise_attention
-from heddle.torch.emit import Emitter, op_name
+from heddle.torch.emit import Emitter
+from heddle.torch.op_table import op_name
 from heddle.torch.ops.activation import gelu
 from heddle.torch.ops.norm import rms
 from heddle.torch.text import Value

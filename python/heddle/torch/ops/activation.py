@@ -1,6 +1,7 @@
 """Activations that are one op of Heddle."""
 
-from heddle.torch.emit import Emitter, op
+from heddle.torch.emit import Emitter
+from heddle.torch.op_table import op
 from heddle.torch.ops.elementwise import logistic
 from heddle.torch.ops.shape import axis, take
 from heddle.torch.text import Value

@@ -6,7 +6,8 @@ import math
 import numpy as np
 from torch.fx import Node
 
-from heddle.torch.emit import Emitter, op
+from heddle.torch.emit import Emitter
+from heddle.torch.op_table import op
 from heddle.torch.ops.product import LEADING
 from heddle.torch.ops.softmax import drop, softmax
 from heddle.torch.text import Value, number

@@ -3,7 +3,8 @@
 import math
 from typing import Any
 
-from heddle.torch.emit import Emitter, element_type, op
+from heddle.torch.emit import Emitter, element_type
+from heddle.torch.op_table import op
 from heddle.torch.text import Value
 
 Number = float | int | bool

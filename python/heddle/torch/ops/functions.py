@@ -3,7 +3,8 @@ ones, and what is left of numbers that are not finite."""
 
 import math
 
-from heddle.torch.emit import Emitter, op
+from heddle.torch.emit import Emitter
+from heddle.torch.op_table import op
 from heddle.torch.ops.elementwise import operands
 from heddle.torch.text import Value
 

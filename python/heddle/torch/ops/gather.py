@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heddle.torch.emit import Emitter, op
+from heddle.torch.emit import Emitter
+from heddle.torch.op_table import op
 from heddle.torch.ops.shape import axis
 from heddle.torch.text import Value
 

@@ -5,7 +5,8 @@ import math
 import numpy as np
 from torch.fx import Node
 
-from heddle.torch.emit import Emitter, op, op_name
+from heddle.torch.emit import Emitter
+from heddle.torch.op_table import op, op_name
 from heddle.torch.ops.elementwise import as_value, relu
 from heddle.torch.ops.gather import one_hot_product
 from heddle.torch.ops.norm import scaled

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from heddle.torch.emit import Emitter, op, op_name
+from heddle.torch.emit import Emitter
+from heddle.torch.op_table import op, op_name
 from heddle.torch.ops.convolution import per_dimension, window
 from heddle.torch.ops.norm import scaled
 from heddle.torch.ops.reduction import average

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heddle.torch.emit import Emitter, op, op_name
+from heddle.torch.emit import Emitter
+from heddle.torch.op_table import op, op_name
 from heddle.torch.ops.elementwise import Operand, as_value, operands, promote
 from heddle.torch.ops.shape import axes, axis, take
 from heddle.torch.text import Shape, Value

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 import torch
 import torch.nn.functional as F
 
-from heddle.torch.emit import Emitter, op, op_name, to_array
+from heddle.torch.emit import Emitter, to_array
+from heddle.torch.op_table import op, op_name
 from heddle.torch.text import Value
 
 

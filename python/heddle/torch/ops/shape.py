@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from heddle.torch.emit import Emitter, op
+from heddle.torch.emit import Emitter
+from heddle.torch.op_table import op
 from heddle.torch.text import Value
 
 _END = 1 << 62

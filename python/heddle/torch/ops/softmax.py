@@ -3,7 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from heddle.torch.emit import Emitter, op
+from heddle.torch.emit import Emitter
+from heddle.torch.op_table import op
 from heddle.torch.ops.shape import axes, axis
 from heddle.torch.text import Value, number
 

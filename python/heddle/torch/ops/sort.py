@@ -3,7 +3,8 @@ of n elements costs n * n comparisons, which is little for the scores of experts
 
 import numpy as np
 
-from heddle.torch.emit import Emitter, op
+from heddle.torch.emit import Emitter
+from heddle.torch.op_table import op
 from heddle.torch.ops.shape import axis
 from heddle.torch.text import Value
 
