@@ -5,10 +5,13 @@
 // levels, sequence parallelism, micro-batches, sub-batches, recomputation,
 // pipelines and their schedules), each with the schedules `none` and `auto`;
 // and those with tensor parallelism once more for each set of the operator
-// groups of the command line, which then every device computes whole.
+// groups of the command line, which then every device computes whole. Without
+// groups, plans that leave sub-batches and recomputation to the schedule are in
+// it, too.
 //
-//   planner_bench CONFIG SEQUENCE CLUSTER DEVICES ROWS STRIDE [GLOB ...]
+//   planner_bench MODEL SEQUENCE CLUSTER DEVICES ROWS STRIDE [GLOB ...]
 //
+// MODEL is a config, or an .mlir file of a model with a batch of ROWS rows.
 // STRIDE 1 simulates all plans; N takes every Nth one.
 //
 //===----------------------------------------------------------------------===//
@@ -18,6 +21,7 @@
 #include "heddle/Cost/Cluster.h"
 #include "heddle/Import/Import.h"
 #include "heddle/InitAll.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -41,7 +45,8 @@ public:
   int64_t failed = 0, tooLarge = 0;
 
 private:
-  llvm::Error runWith(const PlanRequest &variant, size_t stride);
+  llvm::Error runWith(const PlanRequest &variant, bool isUniform,
+                      size_t stride);
 
   const PlanRequest &request;
   size_t number = 0;
@@ -49,10 +54,13 @@ private:
 
 } // namespace
 
-llvm::Error Subspace::runWith(const PlanRequest &variant, size_t stride) {
+llvm::Error Subspace::runWith(const PlanRequest &variant, bool isUniform,
+                              size_t stride) {
   Judge judge(variant);
-  llvm::Expected<ModuleOp> step =
-      judge.getTrainingStep({variant.program.microBatchRows.value_or(1), 1}, 2);
+  llvm::Expected<ModuleOp> step = judge.getTrainingStep(
+      {variant.program.microBatchRows.value_or(1),
+       variant.program.layers ? std::optional(1) : std::nullopt},
+      2);
   if (!step)
     return step.takeError();
   SearchSpace space = enumerateCandidates(variant, getSplitLimits(*step));
@@ -60,7 +68,9 @@ llvm::Error Subspace::runWith(const PlanRequest &variant, size_t stride) {
   for (const std::string &glob : variant.pins.replicated)
     suffix += " " + glob + "=replicated";
   for (const Candidate &candidate : space.candidates) {
-    if (!variant.pins.replicated.empty() && candidate.mesh.tensor.front() == 1)
+    if ((candidate.leavesSchedule && !isUniform) ||
+        (!variant.pins.replicated.empty() &&
+         candidate.mesh.tensor.front() == 1))
       continue;
     if (number++ % stride != 0)
       continue;
@@ -90,7 +100,7 @@ llvm::Error Subspace::run(llvm::ArrayRef<std::string> globs, size_t stride) {
       for (auto [i, glob] : llvm::enumerate(globs))
         if (set >> i & 1)
           variant.pins.replicated.push_back(glob);
-      if (llvm::Error problem = runWith(variant, stride))
+      if (llvm::Error problem = runWith(variant, globs.empty(), stride))
         return problem;
     }
   return llvm::Error::success();
@@ -118,6 +128,15 @@ makeRequest(char **arguments, const DialectRegistry &dialects) {
   request.memory = request.cluster.device.memory;
   request.program.dialects = &dialects;
   request.program.rows = numbers[2];
+  if (llvm::StringRef(model.path).ends_with(".mlir")) {
+    request.program.microBatchRows = request.program.rows;
+    request.program.make = [path = model.path](MLIRContext &context,
+                                               const ProgramSize &) {
+      return FailureOr<OwningOpRef<ModuleOp>>(
+          parseSourceFile<ModuleOp>(path, &context));
+    };
+    return request;
+  }
   MLIRContext context(dialects);
   FailureOr<int64_t> layers = readNumLayers(context, model);
   if (failed(layers))
@@ -171,7 +190,7 @@ static llvm::Error run(int count, char **arguments) {
 
 int main(int count, char **arguments) {
   if (count < 7) {
-    llvm::errs() << "usage: planner_bench CONFIG SEQUENCE CLUSTER DEVICES ROWS "
+    llvm::errs() << "usage: planner_bench MODEL SEQUENCE CLUSTER DEVICES ROWS "
                     "STRIDE [GLOB ...]\n";
     return 1;
   }

@@ -391,6 +391,47 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   llvm::Expected<MeshTopology &> topology = getTopology(candidate.mesh);
   if (!topology)
     return topology.takeError();
+  CandidateBounds bounds = rate(candidate, *topology, passes);
+  if (!candidate.leavesSchedule)
+    return bounds;
+  // The bound is that of the least work: whatever the schedule chooses adds
+  // launches, gathers or work. Parts and what is computed again may leave
+  // nothing to keep. The estimate is that of the fastest choice that is
+  // expected to fit, or of the smallest.
+  bounds.kept = 0;
+  auto exceeds = [&](const CandidateBounds &of) {
+    return of.state + of.arena > double(request.memory);
+  };
+  std::optional<CandidateBounds> best;
+  for (int64_t parts : {1, 2, 4})
+    for (RecomputeMode mode :
+         {RecomputeMode::None, RecomputeMode::Communication,
+          RecomputeMode::Layer}) {
+      if (request.pins.subBatches.value_or(parts) != parts ||
+          request.pins.recompute.value_or(mode) != mode)
+        continue;
+      Candidate choice = candidate;
+      choice.subBatches = parts;
+      choice.recompute = mode;
+      CandidateBounds next = rate(choice, *topology, passes);
+      auto getKey = [&](const CandidateBounds &of) {
+        bool isTooLarge = exceeds(of);
+        return std::tuple(isTooLarge, isTooLarge ? of.arena : of.estimate);
+      };
+      if (!best || getKey(next) < getKey(*best))
+        best = next;
+    }
+  if (best) {
+    bounds.estimate = best->estimate;
+    bounds.update = best->update;
+    bounds.arena = best->arena;
+  }
+  return bounds;
+}
+
+CandidateBounds BoundModel::rate(const Candidate &candidate,
+                                 const MeshTopology &topology,
+                                 const SimulatedPasses *passes) {
   // The stages of a pipeline have equal parts of the program.
   auto stages = double(candidate.mesh.pipeline);
   const StepCounts &step = getCounts(candidate.microBatches);
@@ -398,10 +439,10 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   MeshAxes axes(candidate.mesh);
   double micro = double(candidate.microBatches);
   double devices = double(request.devices) / stages; // of a stage
-  double data = double(topology->getSize(axes.data));
-  double context = double(topology->getSize(axes.context));
-  double tensor = double(topology->getSize(axes.tensor));
-  double group = double(topology->getSize(axes.storage));
+  double data = double(topology.getSize(axes.data));
+  double context = double(topology.getSize(axes.context));
+  double tensor = double(topology.getSize(axes.tensor));
+  double group = double(topology.getSize(axes.storage));
   double part = 1 / (data * context); // of the tokens
   auto stored = [&](int64_t level) {
     return tensor * (candidate.zeroLevel >= level ? group : 1);
@@ -426,7 +467,7 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   result.arena = one.keptBytes * held * part * split * keptPart +
                  (micro > 1 ? 0 : one.gradients / stored(1));
   if (candidate.recompute == RecomputeMode::None)
-    result.kept = getKept(candidate, *topology, step.all, step.layer);
+    result.kept = getKept(candidate, topology, step.all, step.layer);
 
   // Computation.
   double repeated = candidate.recompute == RecomputeMode::None ? 0 : kRepeated;
@@ -470,7 +511,7 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
       std::max(0.0, pipeline.layers - double(candidate.getNumStages()) -
                         (isPipeline ? 1 : 0));
   pipeline.all +=
-      getRepeated(candidate, *topology, step, result.state) * again / devices;
+      getRepeated(candidate, topology, step, result.state) * again / devices;
   if (passes) {
     pipeline.all = std::max(pipeline.all, passes->all);
     pipeline.layer = std::max(pipeline.layer, passes->layer);
@@ -484,7 +525,7 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
                      micro * one.forwardProducts / devices * repeated +
                      others * (1 + 0.3 * repeated) + accumulation;
 
-  double traffic = getTraffic(candidate, *topology, one, step.layer);
+  double traffic = getTraffic(candidate, topology, one, step.layer);
   bool hides = getNamedSchedule(candidate.overlap).order.has_value();
   // Variables that are decided one by one may be stored in more parts.
   double least =
@@ -494,7 +535,7 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   // Those of layers count: tables may have sizes that no axis divides, and are
   // not gathered then.
   if (hides) {
-    pipeline.update = getUpdateTraffic(candidate, *topology, step.layer);
+    pipeline.update = getUpdateTraffic(candidate, topology, step.layer);
     least = std::max(least, isPipeline ? pipeline.getBound()
                                        : leastPasses +
                                              pipeline.layers * pipeline.update);
@@ -502,7 +543,7 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   result.seconds = hides ? std::max(least, traffic) : least + traffic;
 
   auto [tensorSeconds, contextSeconds, dataSeconds] =
-      estimateCollectives(candidate, *topology, one);
+      estimateCollectives(candidate, topology, one);
 
   // What of them is exposed, in the passes and behind them.
   double exposed = tensorSeconds + contextSeconds, exposedAtEnd = dataSeconds;

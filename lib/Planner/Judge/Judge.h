@@ -48,6 +48,9 @@ public:
   /// with ample memory, it is not tried within the memory that there is.
   llvm::Expected<PlanFigures> extrapolate(const Candidate &candidate,
                                           double limit);
+  /// Returns what the schedule `auto` chooses where the candidate leaves it
+  /// open, for the memory of the request.
+  llvm::Expected<ScheduleVariant> chooseSchedule(const Candidate &candidate);
   /// Compiles the two pipelines of few layers that stand for the candidate's.
   llvm::Expected<StageModel> measureStages(const Candidate &candidate);
   /// Takes over how another judge has priced the communication of candidates.

@@ -165,7 +165,7 @@ llvm::Error PlanSearch::explainInfeasible() {
 
 void PlanSearch::summarize() {
   int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, idle = 0,
-          untried = 0, near = 0;
+          covered = 0, untried = 0, near = 0;
   const JudgedCandidate *winner = getBest();
   bool isEnough = isGoodEnough();
   for (const SearchEntry &entry : entries) {
@@ -177,6 +177,8 @@ void PlanSearch::summarize() {
       ++tooSlow;
     else if (isEnough)
       ++near;
+    else if (entry.isCovered)
+      ++covered;
     else if (getMemory(entry) > (1 + kNearMiss) * double(memory))
       ++unlikely;
     else if (winner && !mayBeat(entry, winner->figures.seconds))
@@ -195,6 +197,9 @@ void PlanSearch::summarize() {
       tooLarge);
   add("the lower bound of the time is not below the best plan's", tooSlow);
   add("the lower bound of the time is within 1 % of the best plan's", near);
+  add("the schedule could choose the same sub-batches and recomputation, and "
+      "what it chose was judged",
+      covered);
   add("the estimated memory exceeds the limit", unlikely);
   add("the estimated time exceeds the best plan's by more than its error",
       slower);

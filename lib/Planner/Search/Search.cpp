@@ -151,11 +151,12 @@ static MeshSizes getSizes(const Candidate &candidate) {
 }
 
 /// Returns whether an entry is worth a compilation, if the best plan takes
-/// `seconds`. While rounds find better plans, what may be better by the error
-/// of its estimate is worth one. When they no longer do, the estimates have
-/// been corrected by many others, and it has to be expected to be better.
+/// `seconds`. What a schedule could have chosen is not, because it compares
+/// such choices. While rounds find better plans, what may be better by the
+/// error of its estimate is worth one. When they no longer do, the estimates
+/// have been corrected by many others, and it has to be expected to be better.
 bool PlanSearch::isWorthTrying(const SearchEntry &entry, double seconds) const {
-  return mayBeat(entry, seconds) &&
+  return !entry.isCovered && mayBeat(entry, seconds) &&
          (idleRounds < kMostIdle || getSeconds(entry) < seconds);
 }
 
@@ -214,6 +215,16 @@ std::vector<SearchEntry *> PlanSearch::chooseRound() {
   return round;
 }
 
+/// States what the schedule has chosen, but for how sums are exchanged: these
+/// are others if operators are decided one by one.
+static void closeSchedule(Candidate &candidate) {
+  ScheduleVariant variant = candidate.getSchedule();
+  candidate.subBatches = variant.subBatches;
+  candidate.recompute = variant.recompute;
+  candidate.schedule.reset();
+  candidate.leavesSchedule = false;
+}
+
 /// Decides the operators of the best meshes one by one, which the standard plan
 /// splits alike. Judges those that may be better by more than simulations tell.
 void PlanSearch::decideOperatorsOfBest() {
@@ -235,6 +246,7 @@ void PlanSearch::decideOperatorsOfBest() {
     SearchEntry &entry = decided.emplace_back();
     entry.candidate = report.judged[next].candidate;
     seen.insert(getSizes(entry.candidate));
+    closeSchedule(entry.candidate);
     entry.candidate.decidesOperators = true;
     entry.index = entries.size() + decided.size() - 1;
     entry.keys = keys.get(entry.candidate);
@@ -307,7 +319,7 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
       double arena =
           double(result->memory.arena + result->memory.argumentsAndResults +
                  result->memory.slots);
-      if (entry->bounds.arena > 0)
+      if (entry->bounds.arena > 0 && !entry->candidate.leavesSchedule)
         arenas.learn(entry->keys, arena / entry->bounds.arena);
       if (entry->bounds.estimate > 0)
         times.learn(entry->keys, result->seconds / entry->bounds.estimate);
@@ -322,7 +334,16 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
     progress.best = getBest();
     progress.bound = getBound();
     observer.progress(progress);
+    if (judged.candidate.leavesSchedule && judged.error.empty())
+      cover(judged.candidate);
   }
+}
+
+/// Notes the candidates among which a schedule has chosen.
+void PlanSearch::cover(const Candidate &chosen) {
+  for (SearchEntry &entry : entries)
+    entry.isCovered |= !entry.candidate.leavesSchedule &&
+                       getDistance(entry.candidate, chosen) == 1;
 }
 
 /// Returns the least time that a candidate which was not judged could take, or

@@ -31,6 +31,8 @@ struct SearchEntry {
   std::string stages = {}; ///< Judges::getStagesName
   CorrectionKeys keys = {};
   bool isJudged = false;
+  /// Whether a schedule that had this choice, too, was judged.
+  bool isCovered = false;
 };
 
 /// One search: what is known so far, and how it goes on.
@@ -61,6 +63,7 @@ private:
   bool isWorthTrying(const SearchEntry &entry, double seconds) const;
   void judgeRounds();
   void judgeRound(llvm::ArrayRef<SearchEntry *> round);
+  void cover(const Candidate &chosen);
   void improveBounds(llvm::StringRef stages);
   void decideOperatorsOfBest();
   void judgeNearMisses();
@@ -74,6 +77,10 @@ private:
 
   /// Returns the bytes that the candidate is expected to need.
   double getMemory(const SearchEntry &entry) const {
+    // A schedule that is chosen for the memory fills it, so what others need
+    // corrects nothing.
+    if (entry.candidate.leavesSchedule)
+      return entry.bounds.state + entry.bounds.arena;
     return entry.bounds.state +
            std::max(entry.bounds.kept,
                     arenas.get(entry.keys).factor * entry.bounds.arena);
