@@ -11,13 +11,14 @@
 //
 //   planner_bench MODEL SEQUENCE CLUSTER DEVICES ROWS STRIDE [GLOB ...]
 //
-// MODEL is a config, or an .mlir file of a model with a batch of ROWS rows.
-// STRIDE 1 simulates all plans; N takes every Nth one.
+// MODEL is a config, or an .mlir file of a model with the rows of a
+// micro-batch. STRIDE 1 simulates all plans; N takes every Nth one.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Candidates/Candidates.h"
 #include "Judge/Judge.h"
+#include "dialects/Heddle/Heddle.h"
 #include "heddle/Cost/Cluster.h"
 #include "heddle/Import/Import.h"
 #include "heddle/InitAll.h"
@@ -106,6 +107,18 @@ llvm::Error Subspace::run(llvm::ArrayRef<std::string> globs, size_t stride) {
   return llvm::Error::success();
 }
 
+/// Returns the rows of a model's batch: the first dimension of its features.
+static int64_t getRows(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto role = function.getArgAttrOfType<PortRoleAttr>(i, kRoleAttrName);
+      if (role && role.getRole() == PortRole::Features)
+        return cast<RankedTensorType>(function.getArgumentTypes()[i])
+            .getDimSize(0);
+    }
+  return 1;
+}
+
 static llvm::Expected<PlanRequest>
 makeRequest(char **arguments, const DialectRegistry &dialects) {
   int64_t numbers[4];
@@ -129,12 +142,20 @@ makeRequest(char **arguments, const DialectRegistry &dialects) {
   request.program.dialects = &dialects;
   request.program.rows = numbers[2];
   if (llvm::StringRef(model.path).ends_with(".mlir")) {
-    request.program.microBatchRows = request.program.rows;
-    request.program.make = [path = model.path](MLIRContext &context,
-                                               const ProgramSize &) {
-      return FailureOr<OwningOpRef<ModuleOp>>(
-          parseSourceFile<ModuleOp>(path, &context));
+    request.program.make =
+        [path = model.path](
+            MLIRContext &context,
+            const ProgramSize &) -> FailureOr<OwningOpRef<ModuleOp>> {
+      OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(path, &context);
+      if (!module)
+        return failure();
+      return module;
     };
+    MLIRContext context(dialects);
+    FailureOr<OwningOpRef<ModuleOp>> module = request.program.make(context, {});
+    if (failed(module))
+      return llvm::createStringError("cannot read the model");
+    request.program.microBatchRows = getRows(**module);
     return request;
   }
   MLIRContext context(dialects);

@@ -218,6 +218,9 @@ struct PlanReport {
   /// If nothing fits: the candidate that needs least memory. `figures` has its
   /// memory, and `consumers` names the largest parts.
   std::vector<std::pair<std::string, int64_t>> consumers;
+  /// If nothing fits: no candidate of the search space needs less memory. The
+  /// least that was judged needs more if the work ended before all others were.
+  int64_t memoryBound = 0;
 };
 
 struct PlanProgress {

@@ -133,14 +133,19 @@ llvm::Error PlanSearch::judgeWinner(int64_t &numWhole) {
   return llvm::Error::success();
 }
 
-/// Finds what needs least memory, and its largest parts.
-llvm::Error PlanSearch::explainInfeasible() {
+const JudgedCandidate *PlanSearch::getSmallest() const {
   const JudgedCandidate *least = nullptr;
   for (const JudgedCandidate &judged : report.judged)
     if (judged.error.empty() &&
         (!least ||
          judged.figures.getNeededMemory() < least->figures.getNeededMemory()))
       least = &judged;
+  return least;
+}
+
+/// Finds what needs least memory, and its largest parts.
+llvm::Error PlanSearch::explainInfeasible() {
+  const JudgedCandidate *least = getSmallest();
   if (!least) {
     for (const JudgedCandidate &judged : report.judged)
       return llvm::createStringError("no candidate can be compiled; " +
@@ -154,6 +159,11 @@ llvm::Error PlanSearch::explainInfeasible() {
   }
   report.winner = least->candidate;
   report.figures = least->figures;
+  auto bound = double(least->figures.getNeededMemory());
+  for (const SearchEntry &entry : entries)
+    if (!entry.isJudged)
+      bound = std::min(bound, getLeastMemory(entry));
+  report.memoryBound = int64_t(bound);
   for (const MemoryPart &part : getMemoryParts(least->figures.memory))
     report.consumers.push_back({part.name.str(), part.bytes});
   llvm::sort(report.consumers, [](const auto &a, const auto &b) {

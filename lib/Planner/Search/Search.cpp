@@ -160,15 +160,21 @@ bool PlanSearch::isWorthTrying(const SearchEntry &entry, double seconds) const {
          (idleRounds < kMostIdle || getSeconds(entry) < seconds);
 }
 
+/// Returns how many candidates may still be judged, at most those of a round.
+size_t PlanSearch::getRoundSize() const {
+  if (int64_t(report.judged.size()) >= kMostJudged * mostCompiled)
+    return 0;
+  return size_t(std::clamp<int64_t>(mostCompiled - judges.getNumCompiled(), 0,
+                                    int64_t(kRound)));
+}
+
 /// Chooses what to compile next: of the candidates that may be better than the
 /// best one, and are expected to fit, half of them the most promising ones of
 /// meshes that were not tried yet, half of them next to the best one.
 std::vector<SearchEntry *> PlanSearch::chooseRound() {
-  if (int64_t(report.judged.size()) >= kMostJudged * mostCompiled)
+  size_t most = getRoundSize();
+  if (most == 0)
     return {};
-  size_t most = std::min<size_t>(
-      kRound,
-      size_t(std::max<int64_t>(0, mostCompiled - judges.getNumCompiled())));
   const JudgedCandidate *incumbent = getBest();
   double seconds = incumbent ? incumbent->figures.seconds
                              : std::numeric_limits<double>::infinity();
@@ -408,6 +414,28 @@ void PlanSearch::judgeRounds() {
   }
 }
 
+/// Judges what may need less memory than all that was judged, while nothing
+/// fits and work is left.
+void PlanSearch::judgeSmallest() {
+  while (!observer.isInterrupted() && !getBest()) {
+    const JudgedCandidate *smallest = getSmallest();
+    std::vector<SearchEntry *> open;
+    for (SearchEntry &entry : entries)
+      if (!entry.isJudged &&
+          (!smallest ||
+           getLeastMemory(entry) < double(smallest->figures.getNeededMemory())))
+        open.push_back(&entry);
+    llvm::sort(open, [&](SearchEntry *a, SearchEntry *b) {
+      return std::pair(getMemory(*a), a->index) <
+             std::pair(getMemory(*b), b->index);
+    });
+    open.resize(std::min(open.size(), getRoundSize()));
+    if (open.empty())
+      return;
+    judgeRound(open);
+  }
+}
+
 /// Judges what may be best, and makes the answer for the current memory.
 llvm::Error PlanSearch::answer(bool isFirst) {
   // Operators that are decided one by one may use an axis for anything. A
@@ -435,6 +463,11 @@ llvm::Error PlanSearch::answer(bool isFirst) {
     // may be better again.
   } while (numWhole < kMostWhole && !observer.isInterrupted() &&
            !isGoodEnough() && !chooseRound().empty());
+  if (!report.plan && isFirst) {
+    judgeSmallest();
+    if (llvm::Error problem = judgeWinner(numWhole))
+      return problem;
+  }
   report.isInterrupted = observer.isInterrupted();
   if (!report.plan)
     if (llvm::Error problem = explainInfeasible())

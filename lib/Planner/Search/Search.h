@@ -59,6 +59,7 @@ private:
   llvm::Error makeEntries();
   void lowerMemory(int64_t bytes);
   llvm::Error answer(bool isFirst);
+  size_t getRoundSize() const;
   std::vector<SearchEntry *> chooseRound();
   bool isWorthTrying(const SearchEntry &entry, double seconds) const;
   void judgeRounds();
@@ -68,6 +69,7 @@ private:
   void decideOperatorsOfBest();
   void judgeNearMisses();
   llvm::Error judgeWinner(int64_t &numWhole);
+  void judgeSmallest();
   llvm::Error explainInfeasible();
   void recordPrediction(Plan &plan) const;
   double getBound() const;
@@ -85,12 +87,17 @@ private:
            std::max(entry.bounds.kept,
                     arenas.get(entry.keys).factor * entry.bounds.arena);
   }
+  /// Returns a lower bound of the bytes that the smallest device must have.
+  double getLeastMemory(const SearchEntry &entry) const {
+    return entry.bounds.state + entry.bounds.kept - double(extraMemory);
+  }
   /// Returns whether the candidate may fit, by its bounds.
   bool hasRoom(const SearchEntry &entry) const {
-    // If devices differ, the limit is that of the smallest.
-    return entry.bounds.state + entry.bounds.kept <=
-           double(memory + extraMemory);
+    return getLeastMemory(entry) <= double(memory);
   }
+  /// Returns the judged candidate that needs least memory; null if none could
+  /// be compiled.
+  const JudgedCandidate *getSmallest() const;
   /// Returns the seconds that it is expected to take.
   double getSeconds(const SearchEntry &entry) const {
     return std::max(entry.bounds.seconds,
