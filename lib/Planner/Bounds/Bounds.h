@@ -44,6 +44,8 @@ public:
 private:
   CandidateBounds rate(const Candidate &candidate, const MeshTopology &topology,
                        const SimulatedPasses *passes);
+  CandidateBounds estimateOpen(const Candidate &candidate,
+                               const MeshTopology &topology);
   llvm::Expected<MeshTopology &> getTopology(const DefaultMesh &mesh);
   struct StepCounts {
     ProgramCounts all, layer; ///< of a micro-batch and the update
