@@ -5,19 +5,24 @@
 // levels, sequence parallelism, micro-batches, sub-batches, recomputation,
 // pipelines and their schedules), each with the schedules `none` and `auto`;
 // and those with tensor parallelism once more for each set of the operator
-// groups of the command line, which then every device computes whole.
+// groups of the command line, which then every device computes whole. Without
+// groups, plans that leave sub-batches and recomputation to the schedule are in
+// it, too.
 //
-//   planner_bench CONFIG SEQUENCE CLUSTER DEVICES ROWS STRIDE [GLOB ...]
+//   planner_bench MODEL SEQUENCE CLUSTER DEVICES ROWS STRIDE [GLOB ...]
 //
-// STRIDE 1 simulates all plans; N takes every Nth one.
+// MODEL is a config, or an .mlir file of a model with the rows of a
+// micro-batch. STRIDE 1 simulates all plans; N takes every Nth one.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Candidates/Candidates.h"
 #include "Judge/Judge.h"
+#include "dialects/Heddle/Heddle.h"
 #include "heddle/Cost/Cluster.h"
 #include "heddle/Import/Import.h"
 #include "heddle/InitAll.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -41,7 +46,8 @@ public:
   int64_t failed = 0, tooLarge = 0;
 
 private:
-  llvm::Error runWith(const PlanRequest &variant, size_t stride);
+  llvm::Error runWith(const PlanRequest &variant, bool isUniform,
+                      size_t stride);
 
   const PlanRequest &request;
   size_t number = 0;
@@ -49,10 +55,13 @@ private:
 
 } // namespace
 
-llvm::Error Subspace::runWith(const PlanRequest &variant, size_t stride) {
+llvm::Error Subspace::runWith(const PlanRequest &variant, bool isUniform,
+                              size_t stride) {
   Judge judge(variant);
-  llvm::Expected<ModuleOp> step =
-      judge.getTrainingStep({variant.program.microBatchRows.value_or(1), 1}, 2);
+  llvm::Expected<ModuleOp> step = judge.getTrainingStep(
+      {variant.program.microBatchRows.value_or(1),
+       variant.program.layers ? std::optional(1) : std::nullopt},
+      2);
   if (!step)
     return step.takeError();
   SearchSpace space = enumerateCandidates(variant, getSplitLimits(*step));
@@ -60,7 +69,9 @@ llvm::Error Subspace::runWith(const PlanRequest &variant, size_t stride) {
   for (const std::string &glob : variant.pins.replicated)
     suffix += " " + glob + "=replicated";
   for (const Candidate &candidate : space.candidates) {
-    if (!variant.pins.replicated.empty() && candidate.mesh.tensor.front() == 1)
+    if ((candidate.leavesSchedule && !isUniform) ||
+        (!variant.pins.replicated.empty() &&
+         candidate.mesh.tensor.front() == 1))
       continue;
     if (number++ % stride != 0)
       continue;
@@ -90,10 +101,22 @@ llvm::Error Subspace::run(llvm::ArrayRef<std::string> globs, size_t stride) {
       for (auto [i, glob] : llvm::enumerate(globs))
         if (set >> i & 1)
           variant.pins.replicated.push_back(glob);
-      if (llvm::Error problem = runWith(variant, stride))
+      if (llvm::Error problem = runWith(variant, globs.empty(), stride))
         return problem;
     }
   return llvm::Error::success();
+}
+
+/// Returns the rows of a model's batch: the first dimension of its features.
+static int64_t getRows(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto role = function.getArgAttrOfType<PortRoleAttr>(i, kRoleAttrName);
+      if (role && role.getRole() == PortRole::Features)
+        return cast<RankedTensorType>(function.getArgumentTypes()[i])
+            .getDimSize(0);
+    }
+  return 1;
 }
 
 static llvm::Expected<PlanRequest>
@@ -118,6 +141,23 @@ makeRequest(char **arguments, const DialectRegistry &dialects) {
   request.memory = request.cluster.device.memory;
   request.program.dialects = &dialects;
   request.program.rows = numbers[2];
+  if (llvm::StringRef(model.path).ends_with(".mlir")) {
+    request.program.make =
+        [path = model.path](
+            MLIRContext &context,
+            const ProgramSize &) -> FailureOr<OwningOpRef<ModuleOp>> {
+      OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(path, &context);
+      if (!module)
+        return failure();
+      return module;
+    };
+    MLIRContext context(dialects);
+    FailureOr<OwningOpRef<ModuleOp>> module = request.program.make(context, {});
+    if (failed(module))
+      return llvm::createStringError("cannot read the model");
+    request.program.microBatchRows = getRows(**module);
+    return request;
+  }
   MLIRContext context(dialects);
   FailureOr<int64_t> layers = readNumLayers(context, model);
   if (failed(layers))
@@ -171,7 +211,7 @@ static llvm::Error run(int count, char **arguments) {
 
 int main(int count, char **arguments) {
   if (count < 7) {
-    llvm::errs() << "usage: planner_bench CONFIG SEQUENCE CLUSTER DEVICES ROWS "
+    llvm::errs() << "usage: planner_bench MODEL SEQUENCE CLUSTER DEVICES ROWS "
                     "STRIDE [GLOB ...]\n";
     return 1;
   }

@@ -288,7 +288,10 @@ void Chooser::fillMemory(VariantPrediction first) {
         !tryVariant(
             {first.variant.subBatches, RecomputeMode::Optimal, int64_t(limit)}))
       return;
-    arena = double(choice.tried.back().arena);
+    double before = std::exchange(arena, double(choice.tried.back().arena));
+    // Nothing is left to compute again.
+    if (arena > room && arena == before)
+      return;
   }
 }
 

@@ -40,6 +40,16 @@ static std::pair<std::string, std::string> showBytes(int64_t a, int64_t b) {
   return {std::to_string(a) + " bytes", std::to_string(b) + " bytes"};
 }
 
+/// Returns what is known of the memory that plans need, if none fits and the
+/// least that was judged may not be the least of all.
+static std::string showMemoryBound(const PlanReport &report) {
+  int64_t found = report.figures.getNeededMemory();
+  if (report.memoryBound == 0 || report.memoryBound >= found)
+    return "";
+  return ", and no plan needs less than " +
+         showBytes(found, report.memoryBound).second;
+}
+
 static void printBytes(const char *name, int64_t bytes) {
   if (bytes > 0)
     llvm::outs() << llvm::format("  %-21s %12.1f MiB\n", name, inMiB(bytes));
@@ -124,7 +134,8 @@ static void printReport(const PlanSearch &search, const std::string &command) {
                          ? "nothing that fits into " + limit +
                                " was found yet; the least is " + least
                          : "nothing fits into " + limit +
-                               "; the least found is " + least)
+                               "; the least found is " + least +
+                               showMemoryBound(report))
                  << ":\n  " << report.winner.getName() << "\n"
                  << "largest parts:\n";
     for (const auto &[name, bytes] : report.consumers)
@@ -208,6 +219,8 @@ static void writeReport(const PlanSearch &search, const std::string &command) {
       out.attribute("gap", report.plan->prediction->gap);
       out.attribute("command", command);
     } else {
+      if (report.memoryBound > 0)
+        out.attribute("memory_bound", report.memoryBound);
       out.attributeArray("consumers", [&] {
         for (const auto &[name, bytes] : report.consumers)
           out.object([&] {

@@ -12,7 +12,7 @@
 #define HEDDLE_PLANNER_PLANNER_H
 
 #include "heddle/Lower/Artifact.h"
-#include "heddle/Pipelines/Pipelines.h"
+#include "heddle/Pipelines/ChooseSchedule.h"
 #include "heddle/Planner/Blocks.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -119,10 +119,18 @@ struct Candidate {
   /// Whether the axes of each operator and variable are decided, as a problem
   /// of the solver, instead of those of the standard plan.
   bool decidesOperators = false;
+  /// Whether the schedule `auto` chooses the sub-batches, what is computed
+  /// again and how sums are exchanged, for the memory that there is. Then
+  /// `subBatches` and `recompute` are what is pinned, or the least work.
+  bool leavesSchedule = false;
+  /// What it has chosen. The judgement of the candidate sets it.
+  std::optional<ScheduleVariant> schedule = std::nullopt;
   /// The layers of each stage of a pipeline. Empty: stages of about equal work.
   /// The judgement of a candidate decides them.
   std::vector<int64_t> stageLayers = {};
 
+  /// Returns what is chosen of the schedule, or stated.
+  ScheduleVariant getSchedule() const;
   /// Returns the number of stages of the pipeline; 1 if there is none.
   int64_t getNumStages() const;
   /// Returns the command line's form, such as
@@ -212,6 +220,9 @@ struct PlanReport {
   /// If nothing fits: the candidate that needs least memory. `figures` has its
   /// memory, and `consumers` names the largest parts.
   std::vector<std::pair<std::string, int64_t>> consumers;
+  /// If nothing fits: no candidate of the search space needs less memory. The
+  /// least that was judged needs more if the work ended before all others were.
+  int64_t memoryBound = 0;
 };
 
 struct PlanProgress {

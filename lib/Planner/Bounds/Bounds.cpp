@@ -1,6 +1,7 @@
 //===- Bounds.cpp - What a candidate takes at least -----------------------===//
 
 #include "Bounds.h"
+#include "MeshAxes.h"
 #include "heddle/Stages/StageSchedule.h"
 #include <algorithm>
 #include <cmath>
@@ -17,70 +18,6 @@ constexpr double kFusedPart = 0.35;
 /// that stay, by mode of recomputation. Estimates.
 constexpr double kRepeated = 0.8;
 constexpr double kKeptByCommunication = 0.35, kKeptByLayer = 0.15;
-
-/// The axes of a candidate's mesh: pp, those of dp, cp, and those of tp.
-struct MeshAxes {
-  std::vector<int64_t> sizes;
-  AxisMask data = 0, storage = 0, context = 0, tensor = 0;
-
-  explicit MeshAxes(const DefaultMesh &mesh) {
-    add(mesh.pipeline);
-    for (int64_t size : mesh.data)
-      data |= storage = add(size);
-    context = add(mesh.context);
-    for (int64_t size : mesh.tensor)
-      tensor |= add(size);
-  }
-
-private:
-  AxisMask add(int64_t size) {
-    sizes.push_back(size);
-    return AxisMask(1) << (sizes.size() - 1);
-  }
-};
-
-/// Bytes that exchanges have to carry, by level of the topology.
-class LinkBounds {
-public:
-  explicit LinkBounds(const MeshTopology &topology)
-      : topology(topology), seconds(topology.getCluster().levels.size()) {}
-
-  /// Adds `times` exchanges in which every group over `axes` scatters or
-  /// gathers `bytes` in all. If a group has members in U units of a level, each
-  /// unit receives the parts of the other U - 1.
-  void add(AxisMask axes, double bytes, double times) {
-    const Cluster &cluster = topology.getCluster();
-    int64_t members = topology.getSize(axes);
-    for (unsigned level = 0; level < seconds.size(); ++level) {
-      int64_t unit =
-          std::min(topology.getUnitSize(level), topology.getNumDevices());
-      int64_t inside = countInside(axes, unit);
-      // Groups that do not fill units alike are left to the simulation.
-      if (members % inside != 0 || unit % inside != 0)
-        continue;
-      double units = double(members / inside);
-      seconds[level] += times * (units - 1) / units * bytes *
-                        double(unit / inside) /
-                        cluster.levels[level].getUnitRate();
-    }
-  }
-  double getMost() const {
-    return seconds.empty() ? 0
-                           : *std::max_element(seconds.begin(), seconds.end());
-  }
-
-private:
-  /// Returns how many members of device 0's group are in the first unit.
-  int64_t countInside(AxisMask axes, int64_t unit) const {
-    int64_t inside = 0;
-    for (int64_t device = 0; device < unit; ++device)
-      inside += topology.getFirstOfGroup(device, axes) == 0;
-    return inside;
-  }
-
-  const MeshTopology &topology;
-  std::vector<double> seconds;
-};
 
 } // namespace
 
@@ -170,131 +107,6 @@ struct PipelineWork {
 };
 
 } // namespace
-
-/// Returns the seconds of the traffic that no schedule avoids, over the links
-/// that it keeps busy longest. `one` is what a stage computes and stores.
-double BoundModel::getTraffic(const Candidate &candidate,
-                              const MeshTopology &topology,
-                              const ProgramCounts &one,
-                              const ProgramCounts &layer) const {
-  MeshAxes axes(candidate.mesh);
-  double micro = double(candidate.microBatches);
-  double part =
-      1 / double(topology.getSize(axes.data) * topology.getSize(axes.context));
-  double tensor = double(topology.getSize(axes.tensor));
-  AxisMask replicas = axes.data | axes.context;
-  // With bf16 products, parameters and activations may travel in bf16.
-  double narrow = request.training.bf16 ? 0.5 : 1;
-  LinkBounds links(topology);
-  // Operators that are computed whole exchange no sums, and those that are
-  // decided one by one may exchange others.
-  if (request.pins.replicated.empty() && !candidate.decidesOperators)
-    links.add(axes.tensor, one.tensorSums * part, 2 * micro);
-  if (!candidate.decidesOperators) {
-    // Gradients that are stored in parts are added up in each micro-batch.
-    bool addsAlways = candidate.zeroLevel >= 2;
-    links.add(addsAlways ? axes.storage : replicas, one.gradients / tensor,
-              addsAlways ? micro : 1);
-    if (candidate.zeroLevel == 0)
-      links.add(replicas, one.gradients / tensor, 1);
-    else if (candidate.zeroLevel >= 3) {
-      links.add(axes.storage, one.parameters / tensor * narrow, micro);
-      // Each part of a micro-batch gathers a weight in its forward and in its
-      // backward pass, because others are gathered between the two. In the last
-      // layer, one gather may serve both.
-      double others = double(request.program.layers.value_or(1) - 1) /
-                      double(candidate.mesh.pipeline);
-      if (!statesSplits() && !statesStorage())
-        links.add(axes.storage, others * layer.readTwice / tensor * narrow,
-                  micro * double(2 * candidate.subBatches - 1));
-    } else
-      links.add(axes.storage, one.parameters / tensor, 1);
-  }
-  return links.getMost();
-}
-
-/// Returns the seconds of the exchanges that begin when the last pass has
-/// ended. The update is a program of its own behind the last micro-batch. It
-/// sums gradients up unless these are stored in parts, which each micro-batch
-/// adds to. Parameters that are updated in parts are gathered last. A single
-/// micro-batch is one program with the update: there the clip, which waits for
-/// all gradients, comes before the update of any parameter.
-double BoundModel::getUpdateTraffic(const Candidate &candidate,
-                                    const MeshTopology &topology,
-                                    const ProgramCounts &one) const {
-  if (candidate.decidesOperators || statesSplits() || statesStorage())
-    return 0;
-  MeshAxes axes(candidate.mesh);
-  double tensor = double(topology.getSize(axes.tensor));
-  AxisMask replicas = axes.data | axes.context;
-  // Tables of positions may be split with the sequence.
-  double whole = 1 / tensor;
-  if (candidate.mesh.context > 1 && one.parameters > 0)
-    whole *= one.weights / one.parameters;
-  bool isAlone = candidate.microBatches > 1;
-  LinkBounds links(topology);
-  if (isAlone && candidate.zeroLevel <= 1)
-    links.add(replicas, one.gradients * whole,
-              candidate.zeroLevel == 0 ? 2 : 1);
-  if ((isAlone || request.training.clip > 0) &&
-      (candidate.zeroLevel == 1 || candidate.zeroLevel == 2))
-    links.add(axes.storage, one.parameters * whole, 1);
-  return links.getMost();
-}
-
-/// Estimates the collectives of a step, one after the other.
-BoundModel::CollectiveSeconds
-BoundModel::estimateCollectives(const Candidate &candidate,
-                                const MeshTopology &topology,
-                                const ProgramCounts &one) const {
-  MeshAxes axes(candidate.mesh);
-  double micro = double(candidate.microBatches);
-  double data = double(topology.getSize(axes.data));
-  double context = double(topology.getSize(axes.context));
-  double tensor = double(topology.getSize(axes.tensor));
-  double group = double(topology.getSize(axes.storage));
-  double part = 1 / (data * context); // of the tokens
-  bool storesParameters = candidate.zeroLevel >= 3;
-  double narrow = request.training.bf16 ? 0.5 : 1;
-  AxisMask replicas = axes.data | axes.context;
-  double sums = std::max(one.numTensorSums, 1.0);
-  double tensorSeconds =
-      tensor == 1 ? 0
-                  : micro * sums *
-                        topology
-                            .allReduce(axes.tensor,
-                                       int64_t(one.tensorSums * part / sums))
-                            .seconds;
-  double gradients = one.gradients / tensor;
-  double dataSeconds = 0;
-  if (data * context > 1) {
-    // A level-by-level sum costs what its innermost and its outer part do.
-    bool isProduct = candidate.mesh.data.size() > 1;
-    if (isProduct || candidate.zeroLevel > 0) {
-      double whole = gradients / group;
-      double sums = candidate.zeroLevel >= 2 ? micro : 1;
-      dataSeconds +=
-          topology.reduceScatter(axes.storage, int64_t(whole)).seconds * sums;
-      if (AxisMask outer = replicas & ~axes.storage)
-        dataSeconds += topology.allReduce(outer, int64_t(whole)).seconds * sums;
-      double gathers = storesParameters ? 2 * micro * narrow : 1;
-      dataSeconds +=
-          gathers *
-          topology
-              .allGather(axes.storage, int64_t(one.parameters / tensor / group))
-              .seconds;
-    } else {
-      dataSeconds += topology.allReduce(replicas, int64_t(gradients)).seconds;
-    }
-  }
-  double contextSeconds = 0;
-  if (context > 1)
-    contextSeconds =
-        3 * micro *
-        topology.allGather(axes.context, int64_t(one.keyBytes * part / tensor))
-            .seconds;
-  return {tensorSeconds, contextSeconds, dataSeconds};
-}
 
 /// Returns a lower bound of the bytes that stay from the forward to the
 /// backward pass, if nothing is computed again. Every device of a tensor
@@ -391,6 +203,61 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   llvm::Expected<MeshTopology &> topology = getTopology(candidate.mesh);
   if (!topology)
     return topology.takeError();
+  CandidateBounds bounds = rate(candidate, *topology, passes);
+  if (!candidate.leavesSchedule)
+    return bounds;
+  // The bound is that of the least work: whatever the schedule chooses adds
+  // launches, gathers or work. Parts and what is computed again may leave
+  // nothing to keep.
+  bounds.kept = 0;
+  CandidateBounds likely = estimateOpen(candidate, *topology);
+  bounds.estimate = std::max(bounds.seconds, likely.estimate);
+  bounds.update = likely.update;
+  bounds.arena = likely.arena;
+  return bounds;
+}
+
+/// Estimates a candidate that leaves its schedule open: as the fastest choice
+/// that is expected to fit, or as the smallest one.
+CandidateBounds BoundModel::estimateOpen(const Candidate &candidate,
+                                         const MeshTopology &topology) {
+  std::optional<CandidateBounds> best;
+  auto take = [&](const CandidateBounds &next) {
+    auto getKey = [&](const CandidateBounds &of) {
+      bool fits = of.state + of.arena <= double(request.memory);
+      return std::pair(!fits, fits ? of.estimate : of.arena);
+    };
+    if (!best || getKey(next) < getKey(*best))
+      best = next;
+  };
+  const PlanPins &pins = request.pins;
+  for (int64_t parts : {1, 2, 4}) {
+    Candidate choice = candidate;
+    choice.subBatches = pins.subBatches.value_or(parts);
+    CandidateBounds kept = rate(choice, topology, /*passes=*/nullptr);
+    take(kept);
+    double room = double(request.memory) - kept.state;
+    for (RecomputeMode mode :
+         {RecomputeMode::Communication, RecomputeMode::Layer}) {
+      if (pins.recompute)
+        continue;
+      choice.recompute = mode;
+      CandidateBounds next = rate(choice, topology, /*passes=*/nullptr);
+      // Optimal recomputation repeats no more than the memory asks for.
+      if (next.arena <= room && room < kept.arena) {
+        double part = (kept.arena - room) / (kept.arena - next.arena);
+        next.estimate = kept.estimate + part * (next.estimate - kept.estimate);
+        next.arena = room;
+      }
+      take(next);
+    }
+  }
+  return *best;
+}
+
+CandidateBounds BoundModel::rate(const Candidate &candidate,
+                                 const MeshTopology &topology,
+                                 const SimulatedPasses *passes) {
   // The stages of a pipeline have equal parts of the program.
   auto stages = double(candidate.mesh.pipeline);
   const StepCounts &step = getCounts(candidate.microBatches);
@@ -398,10 +265,10 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   MeshAxes axes(candidate.mesh);
   double micro = double(candidate.microBatches);
   double devices = double(request.devices) / stages; // of a stage
-  double data = double(topology->getSize(axes.data));
-  double context = double(topology->getSize(axes.context));
-  double tensor = double(topology->getSize(axes.tensor));
-  double group = double(topology->getSize(axes.storage));
+  double data = double(topology.getSize(axes.data));
+  double context = double(topology.getSize(axes.context));
+  double tensor = double(topology.getSize(axes.tensor));
+  double group = double(topology.getSize(axes.storage));
   double part = 1 / (data * context); // of the tokens
   auto stored = [&](int64_t level) {
     return tensor * (candidate.zeroLevel >= level ? group : 1);
@@ -426,7 +293,7 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   result.arena = one.keptBytes * held * part * split * keptPart +
                  (micro > 1 ? 0 : one.gradients / stored(1));
   if (candidate.recompute == RecomputeMode::None)
-    result.kept = getKept(candidate, *topology, step.all, step.layer);
+    result.kept = getKept(candidate, topology, step.all, step.layer);
 
   // Computation.
   double repeated = candidate.recompute == RecomputeMode::None ? 0 : kRepeated;
@@ -470,7 +337,7 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
       std::max(0.0, pipeline.layers - double(candidate.getNumStages()) -
                         (isPipeline ? 1 : 0));
   pipeline.all +=
-      getRepeated(candidate, *topology, step, result.state) * again / devices;
+      getRepeated(candidate, topology, step, result.state) * again / devices;
   if (passes) {
     pipeline.all = std::max(pipeline.all, passes->all);
     pipeline.layer = std::max(pipeline.layer, passes->layer);
@@ -484,7 +351,7 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
                      micro * one.forwardProducts / devices * repeated +
                      others * (1 + 0.3 * repeated) + accumulation;
 
-  double traffic = getTraffic(candidate, *topology, one, step.layer);
+  double traffic = getTraffic(candidate, topology, one, step.layer);
   bool hides = getNamedSchedule(candidate.overlap).order.has_value();
   // Variables that are decided one by one may be stored in more parts.
   double least =
@@ -494,7 +361,7 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   // Those of layers count: tables may have sizes that no axis divides, and are
   // not gathered then.
   if (hides) {
-    pipeline.update = getUpdateTraffic(candidate, *topology, step.layer);
+    pipeline.update = getUpdateTraffic(candidate, topology, step.layer);
     least = std::max(least, isPipeline ? pipeline.getBound()
                                        : leastPasses +
                                              pipeline.layers * pipeline.update);
@@ -502,7 +369,7 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   result.seconds = hides ? std::max(least, traffic) : least + traffic;
 
   auto [tensorSeconds, contextSeconds, dataSeconds] =
-      estimateCollectives(candidate, *topology, one);
+      estimateCollectives(candidate, topology, one);
 
   // What of them is exposed, in the passes and behind them.
   double exposed = tensorSeconds + contextSeconds, exposedAtEnd = dataSeconds;

@@ -42,6 +42,10 @@ public:
                                        const SimulatedPasses *passes = nullptr);
 
 private:
+  CandidateBounds rate(const Candidate &candidate, const MeshTopology &topology,
+                       const SimulatedPasses *passes);
+  CandidateBounds estimateOpen(const Candidate &candidate,
+                               const MeshTopology &topology);
   llvm::Expected<MeshTopology &> getTopology(const DefaultMesh &mesh);
   struct StepCounts {
     ProgramCounts all, layer; ///< of a micro-batch and the update

@@ -37,17 +37,35 @@ std::string Candidate::getName() const {
     text += " --sequence";
   if (microBatches > 1)
     text += " --micro-batches " + std::to_string(microBatches);
-  if (subBatches > 1)
-    text += " --sub-batches " + std::to_string(subBatches);
-  if (recompute != RecomputeMode::None)
-    text += (" --recompute " + stringifyRecomputeMode(recompute)).str();
+  ScheduleVariant variant = getSchedule();
+  if (variant.subBatches > 1)
+    text += " --sub-batches " + std::to_string(variant.subBatches);
+  if (variant.recompute != RecomputeMode::None)
+    text += (" --recompute " + stringifyRecomputeMode(variant.recompute)).str();
+  if (variant.scattersSums)
+    text += " --scatter-sums";
+  if (variant.exchangeChunks > 1)
+    text += " --exchange-chunks " + std::to_string(variant.exchangeChunks);
+  if (variant.exchangesInRing)
+    text += " --exchange-ring";
   if (overlap != Overlap::None)
     text += (" --overlap " + getNamedSchedule(overlap).name).str();
   if (mesh.pipeline > 1 && mesh.schedule != PipelineSchedule::OneFOneB)
     text += (" --pipeline " + getScheduleName(mesh.schedule)).str();
   if (decidesOperators)
     text += " (each operator decided)";
+  if (leavesSchedule)
+    text += schedule ? " (as the schedule chose)" : " (the schedule chooses)";
   return text;
+}
+
+ScheduleVariant Candidate::getSchedule() const {
+  if (schedule)
+    return *schedule;
+  ScheduleVariant variant;
+  variant.subBatches = subBatches;
+  variant.recompute = recompute;
+  return variant;
 }
 
 int64_t Candidate::getNumStages() const {
@@ -67,8 +85,10 @@ unsigned heddle::getDistance(const Candidate &a, const Candidate &b) {
          unsigned(x.attention != y.attention) +
          unsigned(a.zeroLevel != b.zeroLevel) +
          unsigned(a.microBatches != b.microBatches) +
-         unsigned(a.subBatches != b.subBatches) +
-         unsigned(a.recompute != b.recompute) +
+         (a.leavesSchedule || b.leavesSchedule
+              ? unsigned(a.leavesSchedule != b.leavesSchedule)
+              : unsigned(a.subBatches != b.subBatches) +
+                    unsigned(a.recompute != b.recompute)) +
          unsigned(a.overlap != b.overlap) + unsigned(x.schedule != y.schedule) +
          unsigned(a.decidesOperators != b.decidesOperators);
 }
@@ -282,6 +302,14 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
   candidate.overlap =
       pins.overlap.value_or(isAlone ? Overlap::None : Overlap::Auto);
   bool isOrdered = getNamedSchedule(candidate.overlap).order.has_value();
+  if (candidate.overlap == Overlap::Auto && candidate.mesh.pipeline == 1 &&
+      limits.hasBackward && !(pins.subBatches && pins.recompute)) {
+    Candidate open = candidate;
+    open.subBatches = pins.subBatches.value_or(1);
+    open.recompute = pins.recompute.value_or(RecomputeMode::None);
+    open.leavesSchedule = true;
+    space.candidates.push_back(std::move(open));
+  }
   llvm::SmallVector<int64_t> numbers = {1, 2, 4};
   if (pins.subBatches)
     numbers = {*pins.subBatches};

@@ -83,17 +83,28 @@ void Judge::complete(Plan &plan, const Candidate &candidate,
   plan.scheduleTable.clear();
 }
 
+static void stateSchedule(Plan &plan, const ScheduleVariant &variant) {
+  plan.subBatches = variant.subBatches;
+  plan.recompute = variant.recompute;
+  if (variant.recomputeBytes > 0)
+    plan.recomputeBytes = variant.recomputeBytes;
+  if (variant.exchangeChunks > 1)
+    plan.exchangeChunks = variant.exchangeChunks;
+  plan.exchangeRing = variant.exchangesInRing;
+  plan.scatterSums = variant.scattersSums;
+}
+
 llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
                                      const Candidate &candidate) {
   llvm::Expected<Plan> plan =
       makeDefaultPlan(module, candidate.mesh, candidate.zeroLevel);
   if (!plan)
     return plan.takeError();
-  plan->subBatches = candidate.subBatches;
   plan->overlap = candidate.overlap;
   // Stated, too, where nothing is computed again: otherwise the schedule would
   // choose.
-  plan->recompute = candidate.recompute;
+  if (!candidate.leavesSchedule || candidate.schedule)
+    stateSchedule(*plan, candidate.getSchedule());
   if (!candidate.stageLayers.empty()) {
     llvm::Expected<std::vector<std::string>> layers = findLayers(module);
     if (!layers)
@@ -132,6 +143,49 @@ llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
   if (failed(runPhases(*module, options, Phase::Executable)))
     return messages->take();
   return Compiled{std::move(*plan), std::move(module)};
+}
+
+llvm::Expected<ScheduleVariant>
+Judge::chooseSchedule(const Candidate &candidate) {
+  ProgramSize size{request.program.rows / candidate.microBatches,
+                   request.program.layers};
+  llvm::Expected<ModuleOp> step = getTrainingStep(size, candidate.microBatches);
+  if (!step)
+    return step.takeError();
+  llvm::Expected<Plan> plan = makePlan(*step, candidate);
+  if (!plan)
+    return plan.takeError();
+  plan->subBatches = request.pins.subBatches;
+  plan->recompute = request.pins.recompute;
+  CompileOptions options;
+  options.training = request.training;
+  options.training.microBatches = candidate.microBatches;
+  options.planText = writePlan(*plan);
+  options.planPath = "plan";
+  options.cluster = ClusterChoice(request.cluster);
+  // What a stated part forbids has no key in the text.
+  if (const std::optional<Plan> &stated = request.stated) {
+    if (stated->getPosition("exchange_ring").line != 0)
+      options.exchangeRing = stated->exchangeRing;
+    if (stated->getPosition("scatter_sums").line != 0)
+      options.scatterSums = stated->scatterSums;
+  }
+  messages->clear();
+  // Imported, so that a deep program is predicted from few of its layers.
+  FailureOr<OwningOpRef<ModuleOp>> module = request.program.make(context, size);
+  if (failed(module))
+    return messages->take();
+  std::optional<ScheduleChoice> choice =
+      heddle::chooseSchedule(**module, options);
+  // The compilation of the simplest choice says why.
+  if (!choice)
+    return candidate.getSchedule();
+  // It prefers simple variants that are nearly as fast.
+  const VariantPrediction *best = &choice->best;
+  for (const VariantPrediction &tried : choice->tried)
+    if (tried.fits() && (!best->fits() || tried.seconds < best->seconds))
+      best = &tried;
+  return best->variant;
 }
 
 llvm::Expected<Simulation> Judge::simulateStep(ModuleOp module) {
@@ -191,8 +245,10 @@ static int64_t getStageFactor(const Candidate &candidate) {
 }
 
 bool Judge::extrapolates(const Candidate &candidate) const {
-  // Stated stages are of all layers.
-  if (request.stated && request.stated->numStages > 0)
+  // Stated stages are of all layers. Few layers leave so much memory that a
+  // schedule would choose otherwise.
+  if ((request.stated && request.stated->numStages > 0) ||
+      candidate.leavesSchedule)
     return false;
   std::optional<int64_t> layers = request.program.layers;
   if (!layers || *layers <= kMoreLayers || *layers < candidate.getNumStages())

@@ -50,6 +50,9 @@ public:
   /// than the device has, the scheduler tries again with less memory.
   llvm::Expected<PlanFigures> extrapolate(const Candidate &candidate,
                                           double limit);
+  /// Returns what the schedule `auto` chooses where the candidate leaves it
+  /// open, for the memory of the request.
+  llvm::Expected<ScheduleVariant> chooseSchedule(const Candidate &candidate);
   /// Compiles the two pipelines of few layers that stand for the candidate's.
   llvm::Expected<StageModel> measureStages(const Candidate &candidate);
   /// Takes over how another judge has priced the communication of candidates.

@@ -88,7 +88,16 @@ Judges::judge(llvm::MutableArrayRef<JudgeTask> tasks) {
   auto run = [&](Judge &judge) {
     for (size_t i = next++; i < work.size(); i = next++) {
       size_t task = work[i];
-      const Candidate &candidate = tasks[task].candidate;
+      Candidate &candidate = tasks[task].candidate;
+      if (candidate.leavesSchedule) {
+        llvm::Expected<ScheduleVariant> schedule =
+            judge.chooseSchedule(candidate);
+        if (!schedule) {
+          results[task].emplace(schedule.takeError());
+          continue;
+        }
+        candidate.schedule = *schedule;
+      }
       if (names[task].empty()) {
         results[task].emplace(judge.extrapolate(candidate, tasks[task].limit));
         continue;

@@ -27,8 +27,8 @@ public:
 
   Judge &first() { return *judges.front(); }
 
-  /// Judges candidates. Sets the layers of the stages of each pipeline. Results
-  /// have the order of the tasks.
+  /// Judges candidates. Sets the layers of the stages of each pipeline, and the
+  /// schedules that were left open. Results have the order of the tasks.
   std::vector<llvm::Expected<PlanFigures>>
   judge(llvm::MutableArrayRef<JudgeTask> tasks);
 

@@ -133,14 +133,19 @@ llvm::Error PlanSearch::judgeWinner(int64_t &numWhole) {
   return llvm::Error::success();
 }
 
-/// Finds what needs least memory, and its largest parts.
-llvm::Error PlanSearch::explainInfeasible() {
+const JudgedCandidate *PlanSearch::getSmallest() const {
   const JudgedCandidate *least = nullptr;
   for (const JudgedCandidate &judged : report.judged)
     if (judged.error.empty() &&
         (!least ||
          judged.figures.getNeededMemory() < least->figures.getNeededMemory()))
       least = &judged;
+  return least;
+}
+
+/// Finds what needs least memory, and its largest parts.
+llvm::Error PlanSearch::explainInfeasible() {
+  const JudgedCandidate *least = getSmallest();
   if (!least) {
     for (const JudgedCandidate &judged : report.judged)
       return llvm::createStringError("no candidate can be compiled; " +
@@ -154,6 +159,11 @@ llvm::Error PlanSearch::explainInfeasible() {
   }
   report.winner = least->candidate;
   report.figures = least->figures;
+  auto bound = double(least->figures.getNeededMemory());
+  for (const SearchEntry &entry : entries)
+    if (!entry.isJudged)
+      bound = std::min(bound, getLeastMemory(entry));
+  report.memoryBound = int64_t(bound);
   for (const MemoryPart &part : getMemoryParts(least->figures.memory))
     report.consumers.push_back({part.name.str(), part.bytes});
   llvm::sort(report.consumers, [](const auto &a, const auto &b) {
@@ -165,7 +175,7 @@ llvm::Error PlanSearch::explainInfeasible() {
 
 void PlanSearch::summarize() {
   int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, idle = 0,
-          untried = 0, near = 0;
+          covered = 0, untried = 0, near = 0;
   const JudgedCandidate *winner = getBest();
   bool isEnough = isGoodEnough();
   for (const SearchEntry &entry : entries) {
@@ -177,6 +187,8 @@ void PlanSearch::summarize() {
       ++tooSlow;
     else if (isEnough)
       ++near;
+    else if (entry.isCovered)
+      ++covered;
     else if (getMemory(entry) > (1 + kNearMiss) * double(memory))
       ++unlikely;
     else if (winner && !mayBeat(entry, winner->figures.seconds))
@@ -195,6 +207,9 @@ void PlanSearch::summarize() {
       tooLarge);
   add("the lower bound of the time is not below the best plan's", tooSlow);
   add("the lower bound of the time is within 1 % of the best plan's", near);
+  add("the schedule could choose the same sub-batches and recomputation, and "
+      "what it chose was judged",
+      covered);
   add("the estimated memory exceeds the limit", unlikely);
   add("the estimated time exceeds the best plan's by more than its error",
       slower);

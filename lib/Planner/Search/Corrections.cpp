@@ -7,9 +7,10 @@ using namespace heddle;
 
 /// The errors of estimates that are corrected by a candidate that agrees in all
 /// choices that shape the program of a micro-batch; in all but its rows; in the
-/// kinds of parallelism alone; in recomputation and pipelines alone; and of
-/// those that nothing corrects. Assumed, not fitted.
-static constexpr double kErrors[] = {0.02, 0.05, 0.1, 0.2, 0.3};
+/// kinds of parallelism and storage alone; in the kinds of axes alone; in
+/// recomputation and pipelines alone; and of those that nothing corrects.
+/// Assumed, not fitted.
+static constexpr double kErrors[] = {0.02, 0.05, 0.1, 0.15, 0.2, 0.3};
 
 CorrectionKeys CorrectionKeyMaker::get(const Candidate &candidate) {
   using Key = std::vector<int64_t>;
@@ -19,17 +20,22 @@ CorrectionKeys CorrectionKeyMaker::get(const Candidate &candidate) {
     tensor *= size;
   for (int64_t size : mesh.data)
     data *= size;
+  // What a schedule chooses says nothing of other candidates.
+  constexpr int64_t kOpen = -1;
+  bool isOpen = candidate.leavesSchedule;
   Key least = {mesh.pipeline > 1, splitsBackward(mesh.schedule),
-               int64_t(candidate.recompute)};
-  Key kinds = least;
-  kinds.insert(kinds.end(), {tensor > 1, mesh.context > 1, mesh.sequence,
-                             candidate.subBatches, candidate.zeroLevel >= 2});
+               isOpen ? kOpen : int64_t(candidate.recompute)};
+  Key axes = least;
+  axes.insert(axes.end(), {tensor > 1, mesh.context > 1});
+  Key kinds = axes;
+  kinds.insert(kinds.end(),
+               {mesh.sequence, candidate.subBatches, candidate.zeroLevel >= 2});
   Key sizes = kinds;
   sizes.insert(sizes.end(), {tensor, mesh.context, int64_t(mesh.attention)});
   Key all = sizes;
   all.push_back(rows / candidate.microBatches / data);
   CorrectionKeys keys;
-  Key *inOrder[] = {&all, &sizes, &kinds, &least};
+  Key *inOrder[] = {&all, &sizes, &kinds, &axes, &least};
   for (size_t i = 0; i < keys.size(); ++i) {
     // Keys of different lengths differ.
     auto next = static_cast<int32_t>(numbers.size());

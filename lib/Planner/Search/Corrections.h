@@ -19,7 +19,7 @@ struct Correction {
 
 /// What a candidate has in common with others, the most first, as numbers:
 /// candidates that agree so far have the same one.
-using CorrectionKeys = std::array<int32_t, 4>;
+using CorrectionKeys = std::array<int32_t, 5>;
 
 /// Numbers what candidates have in common.
 class CorrectionKeyMaker {

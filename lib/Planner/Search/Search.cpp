@@ -157,23 +157,30 @@ static MeshSizes getSizes(const Candidate &candidate) {
 }
 
 /// Returns whether an entry is worth a compilation, if the best plan takes
-/// `seconds`. While rounds find better plans, what may be better by the error
-/// of its estimate is worth one. When they no longer do, the estimates have
-/// been corrected by many others, and it has to be expected to be better.
+/// `seconds`. What a schedule could have chosen is not, because it compares
+/// such choices. While rounds find better plans, what may be better by the
+/// error of its estimate is worth one. When they no longer do, the estimates
+/// have been corrected by many others, and it has to be expected to be better.
 bool PlanSearch::isWorthTrying(const SearchEntry &entry, double seconds) const {
-  return mayBeat(entry, seconds) &&
+  return !entry.isCovered && mayBeat(entry, seconds) &&
          (idleRounds < kMostIdle || getSeconds(entry) < seconds);
+}
+
+/// Returns how many candidates may still be judged, at most those of a round.
+size_t PlanSearch::getRoundSize() const {
+  if (int64_t(report.judged.size()) >= kMostJudged * mostCompiled)
+    return 0;
+  return size_t(std::clamp<int64_t>(mostCompiled - judges.getNumCompiled(), 0,
+                                    int64_t(kRound)));
 }
 
 /// Chooses what to compile next: of the candidates that may be better than the
 /// best one, and are expected to fit, half of them the most promising ones of
 /// meshes that were not tried yet, half of them next to the best one.
 std::vector<SearchEntry *> PlanSearch::chooseRound() {
-  if (int64_t(report.judged.size()) >= kMostJudged * mostCompiled)
+  size_t most = getRoundSize();
+  if (most == 0)
     return {};
-  size_t most = std::min<size_t>(
-      kRound,
-      size_t(std::max<int64_t>(0, mostCompiled - judges.getNumCompiled())));
   const JudgedCandidate *incumbent = getBest();
   double seconds = incumbent ? incumbent->figures.seconds
                              : std::numeric_limits<double>::infinity();
@@ -220,6 +227,16 @@ std::vector<SearchEntry *> PlanSearch::chooseRound() {
   return round;
 }
 
+/// States what the schedule has chosen, but for how sums are exchanged: these
+/// are others if operators are decided one by one.
+static void closeSchedule(Candidate &candidate) {
+  ScheduleVariant variant = candidate.getSchedule();
+  candidate.subBatches = variant.subBatches;
+  candidate.recompute = variant.recompute;
+  candidate.schedule.reset();
+  candidate.leavesSchedule = false;
+}
+
 /// Decides the operators of the best meshes one by one, which the standard plan
 /// splits alike. Judges those that may be better by more than simulations tell.
 void PlanSearch::decideOperatorsOfBest() {
@@ -241,6 +258,7 @@ void PlanSearch::decideOperatorsOfBest() {
     SearchEntry &entry = decided.emplace_back();
     entry.candidate = report.judged[next].candidate;
     seen.insert(getSizes(entry.candidate));
+    closeSchedule(entry.candidate);
     entry.candidate.decidesOperators = true;
     entry.index = entries.size() + decided.size() - 1;
     entry.keys = keys.get(entry.candidate);
@@ -313,7 +331,7 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
       double arena =
           double(result->memory.arena + result->memory.argumentsAndResults +
                  result->memory.slots);
-      if (entry->bounds.arena > 0)
+      if (entry->bounds.arena > 0 && !entry->candidate.leavesSchedule)
         arenas.learn(entry->keys, arena / entry->bounds.arena);
       if (entry->bounds.estimate > 0)
         times.learn(entry->keys, result->seconds / entry->bounds.estimate);
@@ -328,7 +346,16 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
     progress.best = getBest();
     progress.bound = getBound();
     observer.progress(progress);
+    if (judged.candidate.leavesSchedule && judged.error.empty())
+      cover(judged.candidate);
   }
+}
+
+/// Notes the candidates among which a schedule has chosen.
+void PlanSearch::cover(const Candidate &chosen) {
+  for (SearchEntry &entry : entries)
+    entry.isCovered |= !entry.candidate.leavesSchedule &&
+                       getDistance(entry.candidate, chosen) == 1;
 }
 
 /// Returns the least time that a candidate which was not judged could take, or
@@ -393,6 +420,28 @@ void PlanSearch::judgeRounds() {
   }
 }
 
+/// Judges what may need less memory than all that was judged, while nothing
+/// fits and work is left.
+void PlanSearch::judgeSmallest() {
+  while (!observer.isInterrupted() && !getBest()) {
+    const JudgedCandidate *smallest = getSmallest();
+    std::vector<SearchEntry *> open;
+    for (SearchEntry &entry : entries)
+      if (!entry.isJudged &&
+          (!smallest ||
+           getLeastMemory(entry) < double(smallest->figures.getNeededMemory())))
+        open.push_back(&entry);
+    llvm::sort(open, [&](SearchEntry *a, SearchEntry *b) {
+      return std::pair(getMemory(*a), a->index) <
+             std::pair(getMemory(*b), b->index);
+    });
+    open.resize(std::min(open.size(), getRoundSize()));
+    if (open.empty())
+      return;
+    judgeRound(open);
+  }
+}
+
 /// Judges what may be best, and makes the answer for the current memory.
 llvm::Error PlanSearch::answer(bool isFirst) {
   // Operators that are decided one by one may use an axis for anything. A
@@ -420,6 +469,11 @@ llvm::Error PlanSearch::answer(bool isFirst) {
     // may be better again.
   } while (numWhole < kMostWhole && !observer.isInterrupted() &&
            !isGoodEnough() && !chooseRound().empty());
+  if (!report.plan && isFirst) {
+    judgeSmallest();
+    if (llvm::Error problem = judgeWinner(numWhole))
+      return problem;
+  }
   report.isInterrupted = observer.isInterrupted();
   if (!report.plan)
     if (llvm::Error problem = explainInfeasible())

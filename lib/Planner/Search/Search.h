@@ -31,6 +31,8 @@ struct SearchEntry {
   std::string stages = {}; ///< Judges::getStagesName
   CorrectionKeys keys = {};
   bool isJudged = false;
+  /// Whether a schedule that had this choice, too, was judged.
+  bool isCovered = false;
 };
 
 /// One search: what is known so far, and how it goes on.
@@ -57,14 +59,17 @@ private:
   llvm::Error makeEntries();
   void lowerMemory(int64_t bytes);
   llvm::Error answer(bool isFirst);
+  size_t getRoundSize() const;
   std::vector<SearchEntry *> chooseRound();
   bool isWorthTrying(const SearchEntry &entry, double seconds) const;
   void judgeRounds();
   void judgeRound(llvm::ArrayRef<SearchEntry *> round);
+  void cover(const Candidate &chosen);
   void improveBounds(llvm::StringRef stages);
   void decideOperatorsOfBest();
   void judgeNearMisses();
   llvm::Error judgeWinner(int64_t &numWhole);
+  void judgeSmallest();
   llvm::Error explainInfeasible();
   void recordPrediction(Plan &plan) const;
   double getBound() const;
@@ -74,16 +79,25 @@ private:
 
   /// Returns the bytes that the candidate is expected to need.
   double getMemory(const SearchEntry &entry) const {
+    // A schedule that is chosen for the memory fills it, so what others need
+    // corrects nothing.
+    if (entry.candidate.leavesSchedule)
+      return entry.bounds.state + entry.bounds.arena;
     return entry.bounds.state +
            std::max(entry.bounds.kept,
                     arenas.get(entry.keys).factor * entry.bounds.arena);
   }
+  /// Returns a lower bound of the bytes that the smallest device must have.
+  double getLeastMemory(const SearchEntry &entry) const {
+    return entry.bounds.state + entry.bounds.kept - double(extraMemory);
+  }
   /// Returns whether the candidate may fit, by its bounds.
   bool hasRoom(const SearchEntry &entry) const {
-    // If devices differ, the limit is that of the smallest.
-    return entry.bounds.state + entry.bounds.kept <=
-           double(memory + extraMemory);
+    return getLeastMemory(entry) <= double(memory);
   }
+  /// Returns the judged candidate that needs least memory; null if none could
+  /// be compiled.
+  const JudgedCandidate *getSmallest() const;
   /// Returns the seconds that it is expected to take.
   double getSeconds(const SearchEntry &entry) const {
     return std::max(entry.bounds.seconds,

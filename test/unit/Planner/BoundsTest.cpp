@@ -92,8 +92,9 @@ void expectBounds(PlanRequest request, size_t step) {
   SearchSpace space = enumerateCandidates(request, limits);
   for (size_t i = 0; i < space.candidates.size(); ++i) {
     const Candidate &candidate = space.candidates[i];
-    if (i % (candidate.recompute == RecomputeMode::None ? step : step - 20) !=
-        0)
+    bool isPlain = candidate.recompute == RecomputeMode::None &&
+                   !candidate.leavesSchedule;
+    if (i % (isPlain ? step : step - 20) != 0)
       continue;
     CandidateBounds bounds = cantFail(model.rate(candidate));
     llvm::Expected<Judgement> judged = judge.judge(candidate, 4);

@@ -40,6 +40,54 @@ TEST(FindPlan, KeepsTheBestPlanWhenInterrupted) {
   EXPECT_EQ(report.judged.size(), 4u);
 }
 
+// If nothing fits, all that may need less than what was judged is judged, while
+// work is left. Then the least that was found is the least of the space.
+TEST(FindPlan, FindsTheLeastMemoryIfNothingFits) {
+  PlanRequest request = makeRequest(2, 4);
+  request.pins.pipeline = request.pins.context = 1;
+  request.pins.microBatches = 2;
+  request.pins.subBatches = 1;
+  request.pins.sequence = false;
+  request.pins.recompute = RecomputeMode::None;
+  request.memory = request.cluster.device.memory = 1000;
+  PlanObserver observer;
+  request.mostCompiled = 1;
+  PlanReport little = cantFail(findPlan(request, observer));
+  request.mostCompiled = 1000;
+  PlanReport much = cantFail(findPlan(request, observer));
+  EXPECT_FALSE(little.plan || much.plan);
+  EXPECT_EQ(little.judged.size(), 1u);
+  EXPECT_LT(little.memoryBound, little.figures.getNeededMemory());
+  EXPECT_EQ(much.memoryBound, much.figures.getNeededMemory());
+  EXPECT_LE(little.memoryBound, much.memoryBound);
+  EXPECT_LT(much.figures.getNeededMemory(), little.figures.getNeededMemory());
+}
+
+// A schedule that chooses for the memory that there is may fit where no stated
+// one does, and the plan states what it has chosen.
+TEST(FindPlan, LeavesSchedulesOpen) {
+  PlanRequest request = makeRequest(4, 16, {6, 64, 4, 256, 64});
+  request.cluster.levels[0].bandwidth = 2e7;
+  request.cluster.device.peak["f32"] = 3e9;
+  request.pins.pipeline = request.pins.microBatches = 1;
+  request.pins.data = request.pins.tensor = 2;
+  request.pins.zeroLevel = 1;
+  request.pins.sequence = false;
+  PlanObserver observer;
+  request.mostCompiled = 4;
+  PlanReport ample = cantFail(findPlan(request, observer));
+  ASSERT_TRUE(ample.plan.has_value());
+  request.memory = request.cluster.device.memory =
+      int64_t(0.5 * double(ample.figures.getNeededMemory()));
+  PlanReport report = cantFail(findPlan(request, observer));
+  ASSERT_TRUE(report.plan.has_value());
+  EXPECT_TRUE(report.winner.leavesSchedule && report.winner.schedule);
+  EXPECT_LE(report.figures.getNeededMemory(), request.memory);
+  EXPECT_EQ(report.plan->subBatches, report.winner.schedule->subBatches);
+  EXPECT_EQ(report.plan->recompute, report.winner.schedule->recompute);
+  EXPECT_NE(report.plan->recompute, RecomputeMode::None);
+}
+
 // Few layers prove nothing, so candidates of which no more were compiled count
 // by their bounds.
 TEST(FindPlan, BoundsWhatWasNotCompiledWhole) {

@@ -1,0 +1,179 @@
+//===- Traffic.cpp - What a candidate sends at least ----------------------===//
+
+#include "Bounds.h"
+#include "MeshAxes.h"
+#include <algorithm>
+
+using namespace heddle;
+
+namespace {
+
+/// Bytes that exchanges have to carry, by level of the topology.
+class LinkBounds {
+public:
+  explicit LinkBounds(const MeshTopology &topology)
+      : topology(topology), seconds(topology.getCluster().levels.size()) {}
+
+  /// Adds `times` exchanges in which every group over `axes` scatters or
+  /// gathers `bytes` in all. If a group has members in U units of a level, each
+  /// unit receives the parts of the other U - 1.
+  void add(AxisMask axes, double bytes, double times) {
+    const Cluster &cluster = topology.getCluster();
+    int64_t members = topology.getSize(axes);
+    for (unsigned level = 0; level < seconds.size(); ++level) {
+      int64_t unit =
+          std::min(topology.getUnitSize(level), topology.getNumDevices());
+      int64_t inside = countInside(axes, unit);
+      // Groups that do not fill units alike are left to the simulation.
+      if (members % inside != 0 || unit % inside != 0)
+        continue;
+      double units = double(members / inside);
+      seconds[level] += times * (units - 1) / units * bytes *
+                        double(unit / inside) /
+                        cluster.levels[level].getUnitRate();
+    }
+  }
+  double getMost() const {
+    return seconds.empty() ? 0
+                           : *std::max_element(seconds.begin(), seconds.end());
+  }
+
+private:
+  /// Returns how many members of device 0's group are in the first unit.
+  int64_t countInside(AxisMask axes, int64_t unit) const {
+    int64_t inside = 0;
+    for (int64_t device = 0; device < unit; ++device)
+      inside += topology.getFirstOfGroup(device, axes) == 0;
+    return inside;
+  }
+
+  const MeshTopology &topology;
+  std::vector<double> seconds;
+};
+
+} // namespace
+
+/// Returns the seconds of the traffic that no schedule avoids, over the links
+/// that it keeps busy longest. `one` is what a stage computes and stores.
+double BoundModel::getTraffic(const Candidate &candidate,
+                              const MeshTopology &topology,
+                              const ProgramCounts &one,
+                              const ProgramCounts &layer) const {
+  MeshAxes axes(candidate.mesh);
+  double micro = double(candidate.microBatches);
+  double part =
+      1 / double(topology.getSize(axes.data) * topology.getSize(axes.context));
+  double tensor = double(topology.getSize(axes.tensor));
+  AxisMask replicas = axes.data | axes.context;
+  // With bf16 products, parameters and activations may travel in bf16.
+  double narrow = request.training.bf16 ? 0.5 : 1;
+  LinkBounds links(topology);
+  // Operators that are computed whole exchange no sums, and those that are
+  // decided one by one may exchange others.
+  if (request.pins.replicated.empty() && !candidate.decidesOperators)
+    links.add(axes.tensor, one.tensorSums * part, 2 * micro);
+  if (!candidate.decidesOperators) {
+    // Gradients that are stored in parts are added up in each micro-batch.
+    bool addsAlways = candidate.zeroLevel >= 2;
+    links.add(addsAlways ? axes.storage : replicas, one.gradients / tensor,
+              addsAlways ? micro : 1);
+    if (candidate.zeroLevel == 0)
+      links.add(replicas, one.gradients / tensor, 1);
+    else if (candidate.zeroLevel >= 3) {
+      links.add(axes.storage, one.parameters / tensor * narrow, micro);
+      // Each part of a micro-batch gathers a weight in its forward and in its
+      // backward pass, because others are gathered between the two. In the last
+      // layer, one gather may serve both.
+      double others = double(request.program.layers.value_or(1) - 1) /
+                      double(candidate.mesh.pipeline);
+      if (!statesSplits() && !statesStorage())
+        links.add(axes.storage, others * layer.readTwice / tensor * narrow,
+                  micro * double(2 * candidate.subBatches - 1));
+    } else
+      links.add(axes.storage, one.parameters / tensor, 1);
+  }
+  return links.getMost();
+}
+
+/// Returns the seconds of the exchanges that begin when the last pass has
+/// ended. The update is a program of its own behind the last micro-batch. It
+/// sums gradients up unless these are stored in parts, which each micro-batch
+/// adds to. Parameters that are updated in parts are gathered last. A single
+/// micro-batch is one program with the update: there the clip, which waits for
+/// all gradients, comes before the update of any parameter.
+double BoundModel::getUpdateTraffic(const Candidate &candidate,
+                                    const MeshTopology &topology,
+                                    const ProgramCounts &one) const {
+  if (candidate.decidesOperators || statesSplits() || statesStorage())
+    return 0;
+  MeshAxes axes(candidate.mesh);
+  double tensor = double(topology.getSize(axes.tensor));
+  AxisMask replicas = axes.data | axes.context;
+  // Tables of positions may be split with the sequence.
+  double whole = 1 / tensor;
+  if (candidate.mesh.context > 1 && one.parameters > 0)
+    whole *= one.weights / one.parameters;
+  bool isAlone = candidate.microBatches > 1;
+  LinkBounds links(topology);
+  if (isAlone && candidate.zeroLevel <= 1)
+    links.add(replicas, one.gradients * whole,
+              candidate.zeroLevel == 0 ? 2 : 1);
+  if ((isAlone || request.training.clip > 0) &&
+      (candidate.zeroLevel == 1 || candidate.zeroLevel == 2))
+    links.add(axes.storage, one.parameters * whole, 1);
+  return links.getMost();
+}
+
+/// Estimates the collectives of a step, one after the other.
+BoundModel::CollectiveSeconds
+BoundModel::estimateCollectives(const Candidate &candidate,
+                                const MeshTopology &topology,
+                                const ProgramCounts &one) const {
+  MeshAxes axes(candidate.mesh);
+  double micro = double(candidate.microBatches);
+  double data = double(topology.getSize(axes.data));
+  double context = double(topology.getSize(axes.context));
+  double tensor = double(topology.getSize(axes.tensor));
+  double group = double(topology.getSize(axes.storage));
+  double part = 1 / (data * context); // of the tokens
+  bool storesParameters = candidate.zeroLevel >= 3;
+  double narrow = request.training.bf16 ? 0.5 : 1;
+  AxisMask replicas = axes.data | axes.context;
+  double sums = std::max(one.numTensorSums, 1.0);
+  double tensorSeconds =
+      tensor == 1 ? 0
+                  : micro * sums *
+                        topology
+                            .allReduce(axes.tensor,
+                                       int64_t(one.tensorSums * part / sums))
+                            .seconds;
+  double gradients = one.gradients / tensor;
+  double dataSeconds = 0;
+  if (data * context > 1) {
+    // A level-by-level sum costs what its innermost and its outer part do.
+    bool isProduct = candidate.mesh.data.size() > 1;
+    if (isProduct || candidate.zeroLevel > 0) {
+      double whole = gradients / group;
+      double sums = candidate.zeroLevel >= 2 ? micro : 1;
+      dataSeconds +=
+          topology.reduceScatter(axes.storage, int64_t(whole)).seconds * sums;
+      if (AxisMask outer = replicas & ~axes.storage)
+        dataSeconds += topology.allReduce(outer, int64_t(whole)).seconds * sums;
+      double gathers = storesParameters ? 2 * micro * narrow : 1;
+      dataSeconds +=
+          gathers *
+          topology
+              .allGather(axes.storage, int64_t(one.parameters / tensor / group))
+              .seconds;
+    } else {
+      dataSeconds += topology.allReduce(replicas, int64_t(gradients)).seconds;
+    }
+  }
+  double contextSeconds = 0;
+  if (context > 1)
+    contextSeconds =
+        3 * micro *
+        topology.allGather(axes.context, int64_t(one.keyBytes * part / tensor))
+            .seconds;
+  return {tensorSeconds, contextSeconds, dataSeconds};
+}
