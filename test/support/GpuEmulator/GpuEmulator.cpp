@@ -8,6 +8,7 @@
 #include "lib/Lower/ConvertRtToLLVM/RuntimeCalls.h"
 #include "lib/Lower/WriteArtifact/GpuTarget.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/Support/SourceMgr.h"
@@ -151,6 +152,10 @@ GpuEmulator::compile(ModuleOp module) {
   auto host = compileForHost(**code, *context, **machine);
   if (!host)
     return host.takeError();
+  // Shared memory that optimization found to be needless is not there.
+  llvm::StringSet<> shared;
+  for (llvm::GlobalVariable &global : (*host)->globals())
+    shared.insert(global.getName());
   std::unique_ptr<GpuEmulator> emulator(new GpuEmulator());
   if (llvm::Error error = emulator->start(std::move(*host), std::move(builder),
                                           std::move(context)))
@@ -158,6 +163,8 @@ GpuEmulator::compile(ModuleOp module) {
   for (LLVM::LLVMFuncOp function : getGpuKernels(module)) {
     std::string name = function.getName().str();
     GpuKernel kernel = describe(module, function);
+    if (!shared.contains(name + "_shared"))
+      kernel.shared.clear();
     auto call = emulator->findFunction(name);
     if (!call)
       return call.takeError();
