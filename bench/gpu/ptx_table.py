@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Shows what NVIDIA's assembler makes of an artifact's kernels.
 
-    bench/gpu/ptx_table.py [--arch sm_80,sm_90,sm_100,sm_120] MODEL.heddle|FILE.ptx ...
+    bench/gpu/ptx_table.py [--arch sm_80,sm_90,sm_100,sm_120] MODEL.heddle|FILE.ptx|FOLDER ...
 
 Assembles each program.ptx for each architecture with ptxas (from PATH, $CUDA_HOME/bin
-or /usr/local/cuda/bin; no GPU is needed) and prints a table: registers, spilled
+or /usr/local/cuda/bin; no GPU is needed), of a folder each *.ptx, and prints a table: registers, spilled
 bytes, bytes of the stack, the grid, and how many accesses to global memory take
 16 bytes. Ends with 1 if ptxas refuses a kernel or a kernel spills.
 """
@@ -77,6 +77,15 @@ class Code:
         self.records = {kernel["symbol"]: kernel for kernel in code["kernels"]}
 
 
+def find_code(paths):
+    """Returns artifacts and files of PTX, those of a folder one by one."""
+    for path in paths:
+        if path.is_dir() and not (path / "manifest.json").exists():
+            yield from sorted(path.glob("*.ptx"))
+        else:
+            yield path
+
+
 def print_table(code, assembled, accesses):
     print(f"{'kernel':14}{'grid':>8}{'block':>6}{'shared':>8}{'16 B':>6}{'less':>6}"
           f"{'stack':>7}{'spills':>7}  registers on {', '.join(assembled)}")
@@ -93,7 +102,7 @@ def print_table(code, assembled, accesses):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("artifacts", type=pathlib.Path, nargs="+", metavar="ARTIFACT|FILE.ptx")
+    parser.add_argument("artifacts", type=pathlib.Path, nargs="+", metavar="ARTIFACT|FILE.ptx|FOLDER")
     parser.add_argument("--arch", default="sm_80,sm_90,sm_100,sm_120")
     parser.add_argument("--quiet", action="store_true", help="only the last line")
     arguments = parser.parse_args()
@@ -102,7 +111,7 @@ def main():
         sys.exit("no ptxas in PATH, $CUDA_HOME/bin or /usr/local/cuda/bin")
     archs = arguments.arch.split(",")
     kernels, spills, stacks, total = 0, [], 0, collections.Counter()
-    for artifact in arguments.artifacts:
+    for artifact in find_code(arguments.artifacts):
         code = Code(artifact)
         assembled = {arch: assemble(ptxas, code.path, arch) for arch in archs}
         accesses = count_accesses(code.path)
@@ -115,6 +124,8 @@ def main():
             stacks += any(stack for *_, stack in per_arch)
             if any(spill for _, spill, _ in per_arch):
                 spills.append(f"{code.path}: {name}")
+    if not kernels:
+        sys.exit("expected kernels, found none")
     for spill in spills:
         print(f"spills: {spill}")
     print(f"{kernels} kernels, accepted for {', '.join(archs)}; {len(spills)} spill; "

@@ -16,4 +16,12 @@ const Backend *findBackend(std::string_view kind) {
   return nullptr;
 }
 
+std::string findGpu() {
+#if defined(HEDDLE_RT_HAS_CUDA)
+  return describeGpu();
+#else
+  return "";
+#endif
+}
+
 } // namespace heddle::runtime

@@ -14,6 +14,9 @@ namespace heddle::runtime {
 const Backend &cpuBackend();  ///< backends/cpu
 const Backend &cudaBackend(); ///< backends/cuda
 
+/// findGpu() of backends/cuda.
+std::string describeGpu();
+
 } // namespace heddle::runtime
 
 #endif // HEDDLE_RT_BACKENDS_BACKENDS_H

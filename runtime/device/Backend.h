@@ -74,6 +74,10 @@ constexpr std::string_view cpuKind = "cpu", cudaKind = "cuda";
 /// The backend of a kind of devices; null if this build has none.
 const Backend *findBackend(std::string_view kind);
 
+/// Returns the name and compute capability of the GPU that programs for GPUs
+/// would use; empty: there is none, or this build has no backend for it.
+std::string findGpu();
+
 } // namespace heddle::runtime
 
 #endif // HEDDLE_RT_DEVICE_BACKEND_H

@@ -6,6 +6,7 @@
 #include "support/Message.h"
 #include "support/ReadFile.h"
 
+#include <algorithm>
 #include <system_error>
 
 namespace heddle::runtime {
@@ -148,6 +149,13 @@ bool Session::holdsPart(size_t tensor, std::span<const int64_t> start,
 }
 bool Session::emulatesCompute() const {
   return impl->state->options.emulateCompute;
+}
+
+std::string Session::unusedGpu() const {
+  const Manifest &manifest = impl->state->manifest;
+  bool isForCpus = std::ranges::all_of(
+      manifest.code, [](const CodeInfo &code) { return code.kind == cpuKind; });
+  return isForCpus && !impl->state->options.backend ? findGpu() : "";
 }
 
 Status Session::initializeVariables() {

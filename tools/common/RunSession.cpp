@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -71,6 +72,14 @@ tools::openSession(const fs::path &artifact, const SessionFlags &flags,
         !problem.empty())
       return runtime::error(problem);
   auto session = runtime::Session::load(artifact, options);
+  // Somebody who emulates a cluster wants no GPU.
+  if (session.ok() && !options.network &&
+      (!options.job || options.job->process() == 0))
+    if (std::string gpu = (*session)->unusedGpu(); !gpu.empty())
+      std::fprintf(stderr,
+                   "%s: this machine has %s, which the model does not use: "
+                   "compile it with --target-gpu sm_80 to train on it\n",
+                   program_invocation_short_name, gpu.c_str());
   if (session.ok() && !flags.trace.empty())
     (*session)->startTrace(size_t(flags.traceSteps));
   return session;

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -25,6 +26,8 @@ using namespace heddle::lower;
 static constexpr int64_t kRegistersOfBlock = 1 << 16, kRegistersOfThread = 255;
 /// Those of indices, of a row's scalars and of a body's own values.
 static constexpr int64_t kReserved = 24;
+/// More of a body that draws random numbers.
+static constexpr int64_t kRandom = 16;
 
 static ElementType elementTypeOf(Value value) {
   return ElementType(cast<RankedTensorType>(value.getType()).getElementType());
@@ -102,6 +105,16 @@ int64_t GpuLayout::getMostUnrolled(const SharedNest &shared) const {
   return std::clamp<int64_t>(free / count.ofIteration, 1, kMostUnrolled);
 }
 
+/// Whether a body draws random numbers, whose words it holds as 64 bits.
+static bool drawsRandomNumbers(const Statement &statement) {
+  return statement.op
+      ->walk([](arith::XOrIOp op) {
+        return op.getType().isInteger(64) ? WalkResult::interrupt()
+                                          : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 int64_t GpuLayout::countRegisters() const {
   int64_t most = 0;
   for (const SharedNest &shared : nests) {
@@ -113,6 +126,8 @@ int64_t GpuLayout::countRegisters() const {
       iterations = 1;
     most = std::max(most, count.fixed + iterations * count.ofIteration);
   }
+  if (llvm::any_of(plan.statements, drawsRandomNumbers))
+    most += kRandom;
   return kReserved + countKept() + most;
 }
 

@@ -16,16 +16,29 @@ static constexpr char kLibraryPtx[] =
 
 Expected<std::shared_ptr<Card>> Card::open(const Libraries &libraries) {
   std::shared_ptr<Card> card(new Card(libraries));
-  HEDDLE_RT_RETURN_IF_ERROR(card->start());
+  HEDDLE_RT_RETURN_IF_ERROR(card->find());
+  HEDDLE_RT_RETURN_IF_ERROR(card->driver().check(
+      card->driver().primaryCtxRetain(&card->context, card->device),
+      "cuDevicePrimaryCtxRetain"));
   return card;
 }
 
-Status Card::start() {
+Expected<std::string> Card::describe(const Driver &driver) {
+  Card card(Libraries{driver});
+  HEDDLE_RT_RETURN_IF_ERROR(card.find());
+  HEDDLE_RT_RETURN_IF_ERROR(checkChip(card, "sm_80"));
+  return concat(card.name(), " (sm_", card.capability(), ")");
+}
+
+Status Card::find() {
   const Driver &d = driver();
+  const Status noGpu =
+      error("expected an NVIDIA GPU, the driver finds none: check "
+            "CUDA_VISIBLE_DEVICES, train on another machine, or compile "
+            "the model without --target-gpu");
   Result result = d.init(0);
   if (result == kNoDevice)
-    return errorOf("expected an NVIDIA GPU, found none: train on another "
-                   "machine, or compile the model without --target-gpu");
+    return noGpu;
   HEDDLE_RT_RETURN_IF_ERROR(d.check(result, "cuInit"));
   int version = 0, count = 0;
   HEDDLE_RT_RETURN_IF_ERROR(
@@ -37,8 +50,7 @@ Status Card::start() {
   HEDDLE_RT_RETURN_IF_ERROR(
       d.check(d.deviceGetCount(&count), "cuDeviceGetCount"));
   if (count == 0)
-    return errorOf("expected an NVIDIA GPU, the driver shows none: check "
-                   "CUDA_VISIBLE_DEVICES");
+    return noGpu;
   HEDDLE_RT_RETURN_IF_ERROR(d.check(d.deviceGet(&device, 0), "cuDeviceGet"));
   std::array<char, 256> text{};
   HEDDLE_RT_RETURN_IF_ERROR(
@@ -53,8 +65,7 @@ Status Card::start() {
       d.check(d.deviceGetAttribute(&minor, kAttributeMinor, device),
               "cuDeviceGetAttribute"));
   computeCapability = major * 10 + minor;
-  return d.check(d.primaryCtxRetain(&context, device),
-                 "cuDevicePrimaryCtxRetain");
+  return Status::success();
 }
 
 Card::~Card() {

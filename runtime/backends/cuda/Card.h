@@ -37,6 +37,9 @@ class Card {
 public:
   /// Errors: no driver, one too old, no GPU.
   static Expected<std::shared_ptr<Card>> open(const Libraries &libraries);
+  /// Returns the name and compute capability of the GPU, which it does not
+  /// open. Errors: those of open, or it is older than all chips of programs.
+  static Expected<std::string> describe(const Driver &driver);
   ~Card();
   Card(const Card &) = delete;
 
@@ -74,7 +77,8 @@ public:
 
 private:
   explicit Card(const Libraries &libraries) : libraries(libraries) {}
-  Status start();
+  /// Sets what describes the GPU.
+  Status find();
   Expected<Module> loadModule(const std::string &ptx,
                               const std::string &origin);
 

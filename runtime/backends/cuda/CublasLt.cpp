@@ -44,7 +44,9 @@ Expected<CublasLt> loadCublasLt() {
 #undef X
   if (size_t version = functions.getVersion(); version < kLeastVersion)
     return errorOf(library->path(), ": expected cuBLASLt ",
-                   kLeastVersion / 10000, " or newer, got version ", version);
+                   kLeastVersion / 10000, " or newer, got version ", version,
+                   ": install newer libraries of CUDA, or the wheel "
+                   "nvidia-cublas");
   return functions;
 }
 

@@ -54,18 +54,20 @@ public:
     double total = double(devices) * (bytesPerDevice + workspace);
     if (total <= double(memory->free))
       return Status::success();
-    auto gibibytes = [](double bytes) {
+    auto sizeOf = [](double bytes) {
+      bool isLarge = bytes >= double(1 << 30);
       char text[32];
-      std::snprintf(text, sizeof text, "%.2f GiB", bytes / double(1 << 30));
+      std::snprintf(text, sizeof text, isLarge ? "%.2f GiB" : "%.2f MiB",
+                    bytes / double(isLarge ? 1 << 30 : 1 << 20));
       return std::string(text);
     };
-    return errorOf(
-        "expected at most ", gibibytes(double(memory->free)),
-        " of memory, the free part of the ", gibibytes(double(memory->total)),
-        " of ", (*card)->name(), ", got ", devices, " rank(s) with ",
-        gibibytes(bytesPerDevice), " each, and ", gibibytes(workspace),
-        " of workspace for each: choose a "
-        "smaller model or batch, or fewer ranks");
+    return errorOf("expected at most ", sizeOf(double(memory->free)),
+                   " of memory, the free part of the ",
+                   sizeOf(double(memory->total)), " of ", (*card)->name(),
+                   ", got ", devices, " rank(s) with ", sizeOf(bytesPerDevice),
+                   " each, and ", sizeOf(workspace),
+                   " of workspace for each: choose a "
+                   "smaller model or batch, or fewer ranks");
   }
 
   int defaultCores(int64_t devices) const override {
@@ -93,7 +95,8 @@ public:
     std::optional<std::string> ptx = readFile(file);
     if (!ptx)
       return errorOf("cannot read ", file.string(),
-                     ": expected the kernels of a compiled model");
+                     ": expected the kernels of a compiled model: compile it "
+                     "again");
     auto kernels = (*card)->load(*ptx, file.string(), *options.code);
     HEDDLE_RT_RETURN_IF_ERROR(kernels.status());
     auto shared =
@@ -152,6 +155,14 @@ makeBackend(std::function<Expected<Libraries>()> loadLibraries) {
 }
 
 } // namespace cuda
+
+std::string describeGpu() {
+  Expected<cuda::Driver> driver = cuda::loadDriver();
+  if (!driver.ok())
+    return "";
+  Expected<std::string> text = cuda::Card::describe(*driver);
+  return text.ok() ? *text : "";
+}
 
 const Backend &cudaBackend() {
   static const std::unique_ptr<Backend> backend =

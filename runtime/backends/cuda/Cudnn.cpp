@@ -54,7 +54,8 @@ Expected<Cudnn> loadCudnn() {
     return errorOf(library->path(), ": expected cuDNN ", kLeastVersion / 10000,
                    ".", kLeastVersion / 100 % 100, " or newer, got ",
                    version / 10000, ".", version / 100 % 100, ".",
-                   version % 100);
+                   version % 100,
+                   ": install a newer cuDNN, or the wheel nvidia-cudnn-cu13");
   return functions;
 }
 

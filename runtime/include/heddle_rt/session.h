@@ -169,6 +169,9 @@ public:
                                                      size_t input) const;
   /// Returns true if nothing is computed: SessionOptions::emulateCompute.
   bool emulatesCompute() const;
+  /// Returns the name of a GPU of this machine if the model was compiled for
+  /// CPUs alone and could run on it; empty otherwise.
+  std::string unusedGpu() const;
 
   /// Sets every variable to its initializer. The value of element i, counted in
   /// the global tensor, depends on (seed, name, i) alone.

@@ -29,7 +29,7 @@ struct Machine {
   /// The algorithms that cuBLASLt proposes for each product. The last one is
   /// the fastest.
   int algorithms = 1;
-  size_t cublasLtVersion = 130000;
+  size_t cublasLtVersion = 130000, cudnnVersion = 91900;
 };
 void setMachine(const Machine &machine);
 

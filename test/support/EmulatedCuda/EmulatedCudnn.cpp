@@ -107,7 +107,7 @@ size_t bytesOf(int type) {
 
 extern "C" {
 
-size_t cudnnGetVersion() { return 91900; }
+size_t cudnnGetVersion() { return Gpu::get().machine.cudnnVersion; }
 void cudnnGetLastErrorString(char *text, size_t bytes) {
   std::snprintf(text, bytes, "%s", lastError.c_str());
   lastError.clear();

@@ -164,9 +164,7 @@ Result cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes,
 
 Result cuStreamCreate(cuda::Stream *stream, unsigned) {
   auto lock = lockGpu();
-  auto *made = new StreamState();
-  Gpu::get().streams.insert(made);
-  *stream = reinterpret_cast<cuda::Stream>(made);
+  *stream = reinterpret_cast<cuda::Stream>(Gpu::get().addStream());
   return 0;
 }
 Result cuStreamDestroy_v2(cuda::Stream stream) {
@@ -372,9 +370,8 @@ Result cuGraphLaunch(cuda::GraphExec exec, cuda::Stream stream) {
   gpu.issue(own, {Operation::Kind::Record, nullptr, start});
   std::map<Record *, std::shared_ptr<Record>> records;
   for (const std::vector<Operation> &list : *state<GraphState>(exec)) {
-    auto *branch = new StreamState();
+    StreamState *branch = gpu.addStream();
     branch->isBranch = true;
-    gpu.streams.insert(branch);
     gpu.issue(branch, {Operation::Kind::Wait, nullptr, start});
     for (Operation operation : list) {
       if (operation.record) {

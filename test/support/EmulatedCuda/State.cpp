@@ -162,6 +162,26 @@ Result Gpu::report(std::string message) {
   return kLaunchFailed;
 }
 
+StreamState *Gpu::addStream() {
+  auto *stream = new StreamState();
+  stream->rank = random();
+  streams.insert(stream);
+  return stream;
+}
+
+StreamState *Gpu::chooseStream(const std::vector<StreamState *> &ready) {
+  constexpr uint64_t kPeriod = 64; // in operations, about
+  if (random() % kPeriod == 0) {
+    isRanked = !isRanked;
+    for (StreamState *stream : streams)
+      stream->rank = random();
+  }
+  if (!isRanked)
+    return ready[random() % ready.size()];
+  return *llvm::max_element(
+      ready, [](StreamState *a, StreamState *b) { return a->rank < b->rank; });
+}
+
 void Gpu::issue(StreamState *stream, Operation operation) {
   if (stream->capture)
     stream->capture->lists[stream].push_back(std::move(operation));
@@ -188,7 +208,7 @@ Result Gpu::drain(StreamState *target) {
       return report("streams wait for each other");
     // The order of a set of pointers differs from run to run; the choice does
     // too, which any right program bears.
-    StreamState *stream = ready[random() % ready.size()];
+    StreamState *stream = chooseStream(ready);
     Operation operation = std::move(stream->queue.front());
     stream->queue.pop_front();
     if (stream->isBranch && stream->queue.empty()) {

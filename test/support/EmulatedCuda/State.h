@@ -48,6 +48,7 @@ struct StreamState {
   std::deque<Operation> queue;
   Capture *capture = nullptr;
   bool isBranch = false; ///< of a launched graph: goes when it is empty
+  uint64_t rank = 0;     ///< in ranked order, that of the highest rank runs
 };
 
 /// A recording: the operations of each stream that takes part.
@@ -94,6 +95,7 @@ public:
 
   // Streams.
   std::set<StreamState *> streams;
+  StreamState *addStream();
   void issue(StreamState *stream, Operation operation);
   /// Runs queued operations until a stream is empty; null: all streams. Gives
   /// the lock to others between two operations.
@@ -123,6 +125,11 @@ private:
   /// Opens or closes all allocations, or the one that has an address.
   void protect(bool isOpen, uint64_t address);
   std::string checkBorders(uint64_t address, const Allocation &allocation);
+
+  /// Chooses among the streams that can go on. At times all are equal. At times
+  /// they have ranks, so that some run far ahead of others.
+  StreamState *chooseStream(const std::vector<StreamState *> &ready);
+  bool isRanked = false;
 
   std::map<uint64_t, Allocation> allocations;
   size_t used = 0;

@@ -65,7 +65,10 @@ std::string Accesses::check(const ThreadTime &now, uintptr_t address,
     Element &element = found->getElement(i);
     auto report = [&](const ThreadTime &other, const char *what) {
       return describe(now) + (isWrite ? " writes" : " reads") + " what " +
-             describe(other) + what + ", with no barrier between them";
+             describe(other) + what +
+             ", with no barrier between them: " + std::to_string(bytes) +
+             " bytes from element " + std::to_string(offset / size) +
+             " of buffer " + std::to_string(found - shadows.begin());
     };
     if (!isOrdered(element.writer, now))
       return report(element.writer, " wrote");

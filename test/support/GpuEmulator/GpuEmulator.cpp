@@ -8,6 +8,7 @@
 #include "lib/Lower/ConvertRtToLLVM/RuntimeCalls.h"
 #include "lib/Lower/WriteArtifact/GpuTarget.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/Support/SourceMgr.h"
@@ -103,7 +104,7 @@ static llvm::orc::JITTargetMachineBuilder getHostMachine() {
   return builder;
 }
 
-static GpuKernel describe(ModuleOp module, LLVM::LLVMFuncOp function) {
+static GpuKernel describe(LLVM::LLVMFuncOp function) {
   GpuKernel kernel;
   kernel.blocks =
       function->getAttrOfType<IntegerAttr>(kBlocksAttrName).getInt();
@@ -117,12 +118,6 @@ static GpuKernel describe(ModuleOp module, LLVM::LLVMFuncOp function) {
     kernel.isNumber.push_back(bytes < 0);
     kernel.bytes.push_back(std::max<int64_t>(bytes, 0));
   }
-  if (auto shared = module.lookupSymbol<LLVM::GlobalOp>(
-          (function.getName() + "_shared").str()))
-    kernel.shared.push_back(
-        {nullptr,
-         size_t(cast<LLVM::LLVMArrayType>(shared.getType()).getNumElements()),
-         1});
   return kernel;
 }
 
@@ -151,22 +146,28 @@ GpuEmulator::compile(ModuleOp module) {
   auto host = compileForHost(**code, *context, **machine);
   if (!host)
     return host.takeError();
+  // Optimization may drop a kernel's shared memory, or split and rename it.
+  llvm::StringMap<SmallVector<std::pair<std::string, size_t>>> shared;
+  for (llvm::GlobalVariable &global : (*host)->globals())
+    shared[global.getName().split('.').first].emplace_back(
+        global.getName(),
+        (*host)->getDataLayout().getTypeAllocSize(global.getValueType()));
   std::unique_ptr<GpuEmulator> emulator(new GpuEmulator());
   if (llvm::Error error = emulator->start(std::move(*host), std::move(builder),
                                           std::move(context)))
     return std::move(error);
   for (LLVM::LLVMFuncOp function : getGpuKernels(module)) {
     std::string name = function.getName().str();
-    GpuKernel kernel = describe(module, function);
+    GpuKernel kernel = describe(function);
     auto call = emulator->findFunction(name);
     if (!call)
       return call.takeError();
     kernel.function = *call;
-    for (GpuBuffer &buffer : kernel.shared) {
-      auto shared = emulator->jit->lookup(name + "_shared");
-      if (!shared)
-        return shared.takeError();
-      buffer.data = shared->toPtr<void *>();
+    for (auto &[symbol, bytes] : shared.lookup(name + "_shared")) {
+      auto address = emulator->jit->lookup(symbol);
+      if (!address)
+        return address.takeError();
+      kernel.shared.push_back({address->toPtr<void *>(), bytes, 1});
     }
     emulator->kernels[name] = kernel;
     emulator->order.push_back(name);

@@ -7,6 +7,8 @@
 
 #include "GpuTraining.h"
 #include <fstream>
+#include <map>
+#include <mutex>
 
 using namespace heddle;
 namespace cuda = heddle::runtime::cuda;
@@ -39,7 +41,8 @@ void GpuFaultTest::findNoGpu() {
   machine.gpus = 0;
   emulated::setMachine(machine);
   run(true);
-  EXPECT_NE(message.find("expected an NVIDIA GPU, found none"),
+  EXPECT_NE(message.find("expected an NVIDIA GPU, the driver finds none: check "
+                         "CUDA_VISIBLE_DEVICES"),
             std::string::npos)
       << message;
   machine.gpus = 1;
@@ -63,6 +66,10 @@ void GpuFaultTest::findNoGpu() {
 
 /// Too little memory is found before any is taken.
 void GpuFaultTest::findTooLittleMemory() {
+  auto enough = loadOn(emulatedGpu());
+  ASSERT_TRUE(enough.ok()) << enough.message();
+  double needed = double((*enough)->memory().front().total());
+  enough = heddle::runtime::error("closed");
   emulated::Machine machine;
   machine.memoryBytes = 1 << 20;
   emulated::setMachine(machine);
@@ -74,7 +81,15 @@ void GpuFaultTest::findTooLittleMemory() {
   };
   run(true, gpu);
   emulated::setMachine({});
-  EXPECT_NE(message.find("got 1 rank(s) with 0.00 GiB each"), std::string::npos)
+  // The numbers are the plan's.
+  const std::string before = "got 1 rank(s) with ";
+  size_t at = message.find(before);
+  ASSERT_NE(at, std::string::npos) << message;
+  double told = std::atof(message.c_str() + at + before.size());
+  EXPECT_NEAR(told, needed / double(1 << 20), 0.005) << message;
+  EXPECT_NE(message.find("expected at most 1.00 MiB of memory, the free part "
+                         "of the 1.00 MiB of an emulated GPU"),
+            std::string::npos)
       << message;
   EXPECT_EQ(planted.calls, 0);
 }
@@ -157,6 +172,110 @@ TEST_F(GpuFaultTest, DroppedEvent) {
   }
   EXPECT_TRUE(isFound);
   emulated::takeFault();
+}
+
+//===----------------------------------------------------------------------===//
+// In a pipeline
+//===----------------------------------------------------------------------===//
+
+/// The events that order a pipeline's streams.
+enum class Order {
+  None,
+  Sent,  ///< a receive waits until the message is in the GPU's memory
+  Read,  ///< a send waits until its memory was read
+  Within ///< one of a rank's streams waits for another
+};
+
+/// Follows the calls of all ranks, and drops the waits for one kind of event.
+struct DroppedWaits {
+  std::mutex mutex; ///< each stream of transfers has a thread
+  Order dropped = Order::None;
+  int64_t only = 0; ///< drops one of them, by number from 1; 0: all
+  int64_t count = 0;
+  /// Memory by address. A message fills an allocation of its own.
+  std::map<cuda::Address, size_t> memory;
+  /// What the next event behind a copy of a message means.
+  std::map<cuda::Stream, Order> copies;
+  std::map<cuda::Event, Order> events;
+} waits;
+
+cuda::Libraries watchedGpu(cuda::Libraries gpu) {
+  gpu.driver.memAlloc = [](cuda::Address *address, size_t bytes) {
+    cuda::Result result = emulated::getDriver().memAlloc(address, bytes);
+    std::lock_guard lock(waits.mutex);
+    waits.memory[*address] = bytes;
+    return result;
+  };
+  gpu.driver.memcpyDtoDAsync = [](cuda::Address to, cuda::Address from,
+                                  size_t bytes, cuda::Stream stream) {
+    {
+      std::lock_guard lock(waits.mutex);
+      auto isMessage = [&](cuda::Address address) {
+        auto found = waits.memory.find(address);
+        return found != waits.memory.end() && found->second == bytes;
+      };
+      if (isMessage(to))
+        waits.copies[stream] = Order::Sent;
+      else if (isMessage(from))
+        waits.copies[stream] = Order::Read;
+    }
+    return emulated::getDriver().memcpyDtoDAsync(to, from, bytes, stream);
+  };
+  gpu.driver.eventRecord = [](cuda::Event event, cuda::Stream stream) {
+    {
+      std::lock_guard lock(waits.mutex);
+      auto copied = waits.copies.extract(stream);
+      waits.events[event] = copied ? copied.mapped() : Order::Within;
+    }
+    return emulated::getDriver().eventRecord(event, stream);
+  };
+  gpu.driver.streamWaitEvent = [](cuda::Stream stream, cuda::Event event,
+                                  unsigned flags) {
+    {
+      std::lock_guard lock(waits.mutex);
+      if (waits.events[event] == waits.dropped) {
+        if (++waits.count == waits.only || waits.only == 0)
+          return cuda::kSuccess;
+      }
+    }
+    return emulated::getDriver().streamWaitEvent(stream, event, flags);
+  };
+  return gpu;
+}
+
+/// Two stages on one GPU. Activations and their gradients go through messages,
+/// whose memory is used again by later micro-batches.
+TEST_F(GpuFaultTest, DroppedEventOfPipeline) {
+  CompileOptions options = forGpu();
+  options.mesh.pipeline = 2;
+  options.training.microBatches = 4;
+  ASSERT_TRUE(compile("gpt2", options));
+  std::vector<float> expected = run(true);
+  ASSERT_EQ(message, "");
+  cuda::Libraries gpu = watchedGpu(emulatedGpu());
+  /// Returns whether one of some orders of streams shows that waits are
+  /// missing.
+  auto isFound = [&](Order dropped, int64_t only) {
+    for (uint64_t seed = 0; seed < (dropped == Order::None ? 4 : 30); ++seed) {
+      emulated::setOrder(seed);
+      waits.dropped = dropped;
+      waits.only = only;
+      waits.count = 0;
+      waits.memory.clear();
+      waits.copies.clear();
+      waits.events.clear();
+      std::vector<float> losses = run(true, gpu);
+      EXPECT_EQ(waits.count > 0, dropped != Order::None);
+      if (!emulated::takeFault().empty() || losses != expected)
+        return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(isFound(Order::None, 0));
+  EXPECT_TRUE(isFound(Order::Sent, 12));
+  // Other events may imply a single one of these.
+  EXPECT_TRUE(isFound(Order::Read, 0));
+  EXPECT_TRUE(isFound(Order::Within, 0));
 }
 
 TEST_F(GpuFaultTest, Products) {

@@ -32,7 +32,7 @@ protected:
     ImportOptions import;
     import.path = std::string(HEDDLE_SOURCE_DIR "/test/reference/") + model +
                   "/config.json";
-    import.batch = kBatch;
+    import.batch = kBatch / options.training.microBatches;
     import.sequence = kSequence;
     auto module = importModel(context, import);
     if (failed(module) ||
@@ -56,19 +56,9 @@ protected:
   /// `message` tells it.
   std::vector<float> run(bool isForGpu,
                          runtime::cuda::Libraries libraries = emulatedGpu()) {
-    runtime::SessionOptions session;
-    session.coresPerDevice = 1;
-    session.collectiveTimeout = std::chrono::seconds(20);
-    std::unique_ptr<runtime::Backend> backend;
-    if (isForGpu) {
-      backend = runtime::cuda::makeBackend(
-          [libraries]() -> runtime::Expected<runtime::cuda::Libraries> {
-            return libraries;
-          });
-      session.backend = backend.get();
-    }
     message.clear();
-    auto loaded = runtime::Session::load(directory, session);
+    auto loaded = isForGpu ? loadOn(libraries)
+                           : runtime::Session::load(directory, getOptions());
     if (!loaded.ok()) {
       message = loaded.message();
       return {};
@@ -93,6 +83,25 @@ protected:
       losses.push_back(loss);
     }
     return losses;
+  }
+
+  static runtime::SessionOptions getOptions() {
+    runtime::SessionOptions session;
+    session.coresPerDevice = 1;
+    session.collectiveTimeout = std::chrono::seconds(20);
+    return session;
+  }
+
+  /// Loads the compiled model on the GPU that `libraries` reach.
+  runtime::Expected<std::unique_ptr<runtime::Session>>
+  loadOn(runtime::cuda::Libraries libraries) {
+    backend = runtime::cuda::makeBackend(
+        [libraries]() -> runtime::Expected<runtime::cuda::Libraries> {
+          return libraries;
+        });
+    runtime::SessionOptions session = getOptions();
+    session.backend = backend.get();
+    return runtime::Session::load(directory, session);
   }
 
   static runtime::cuda::Libraries emulatedGpu() {
@@ -120,6 +129,7 @@ protected:
 
   std::filesystem::path directory;
   std::string message;
+  std::unique_ptr<runtime::Backend> backend; ///< of the last loadOn
 };
 
 } // namespace heddle
