@@ -302,8 +302,11 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
   candidate.overlap =
       pins.overlap.value_or(isAlone ? Overlap::None : Overlap::Auto);
   bool isOrdered = getNamedSchedule(candidate.overlap).order.has_value();
+  // The schedule compares variants of all layers, some twenty for each mesh.
+  constexpr int64_t kMostLayersOfOpen = 8;
   if (candidate.overlap == Overlap::Auto && candidate.mesh.pipeline == 1 &&
-      limits.hasBackward && !(pins.subBatches && pins.recompute)) {
+      limits.hasBackward && !(pins.subBatches && pins.recompute) &&
+      request.program.layers.value_or(1) <= kMostLayersOfOpen) {
     Candidate open = candidate;
     open.subBatches = pins.subBatches.value_or(1);
     open.recompute = pins.recompute.value_or(RecomputeMode::None);
