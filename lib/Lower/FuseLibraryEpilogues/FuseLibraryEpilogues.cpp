@@ -68,8 +68,8 @@ static FusedContractOp build(PatternRewriter &rewriter, ContractOp product,
 }
 
 namespace {
-/// Fuses gelu(product + bias) if another op also reads the product. In
-/// training, the gradient of gelu does.
+/// Fuses gelu(product + bias) if another op also reads the product, such as the
+/// gradient of gelu in training.
 struct FuseGelu : OpRewritePattern<GeluOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -157,9 +157,9 @@ struct FuseSums : OpRewritePattern<ReduceOp> {
                          why);
   }
 
-  /// Returns the one of the two ops before which the fused op can stand: all
-  /// its operands are defined there, and no result is used earlier. Returns
-  /// null if neither is such a place.
+  /// Returns one of the two ops before which the fused op can stand: all
+  /// operands of the fused op are defined there, and no result is used earlier.
+  /// Returns null if the fused op can stand before neither.
   static Operation *findPlace(ReduceOp reduce, ContractOp product) {
     auto isKnown = [](Value value, Operation *op) {
       Operation *maker = value.getDefiningOp();

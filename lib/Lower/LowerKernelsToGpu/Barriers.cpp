@@ -63,8 +63,7 @@ public:
   }
 
 private:
-  /// Returns the memory of a value. Null if no two threads touch the same
-  /// element of it.
+  /// Returns the memory of a value. Null if accesses to it need no barrier.
   const void *memoryOf(Value value) const {
     if (plan.scratch.contains(value))
       return layout.own.contains(value) ? nullptr : value.getAsOpaquePointer();

@@ -96,8 +96,8 @@ public:
   bool isFlexible() const;
   /// True if a block should have all registers of a multiprocessor.
   bool needsManyRegisters = false;
-  /// Sets the threads of a block to a multiple of a warp. The layout must be
-  /// flexible.
+  /// Sets the number of threads of a block, a multiple of a warp. The layout
+  /// must be flexible.
   void setThreads(int64_t count);
 
   /// Returns the number of a nest's iterations that one thread runs. Each
