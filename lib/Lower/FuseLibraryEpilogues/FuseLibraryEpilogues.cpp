@@ -25,9 +25,9 @@ static Location locationOfBoth(ContractOp product, Operation *fused) {
                     ServesAttr::getUnion(first.getKind(), {first, second}));
 }
 
-/// Returns whether the product runs on tensor cores. cuBLASLt may have no
-/// algorithm with an epilogue for other products, which would fail in the first
-/// step.
+/// Returns whether the product runs on tensor cores. For other products,
+/// cuBLASLt may have no algorithm with an epilogue. The first step would then
+/// fail.
 static bool hasEpilogues(ContractOp product) {
   return product.getLhs().getType().getElementTypeBitWidth() == 16;
 }

@@ -83,7 +83,7 @@ struct JoinedLoops {
   llvm::SmallVector<int64_t> lastOf; ///< the last of the loops that each covers
 
   JoinedLoops(const KernelPlan &plan, const Nest &nest);
-  /// Returns the steps of the joined loops.
+  /// Returns the step of each joined loop.
   llvm::SmallVector<int64_t> join(llvm::ArrayRef<int64_t> steps) const;
 };
 

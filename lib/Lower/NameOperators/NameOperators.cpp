@@ -33,7 +33,7 @@ struct Source {
   ServesAttr serves;
   /// The value depends on no tensor of more than one element.
   bool isScalar = false;
-  /// The name is that of an operator or variable.
+  /// The name is the name of an operator or variable.
   bool hasName = false;
   /// Number of ops with several operands between the value and the op that gave
   /// the name.
