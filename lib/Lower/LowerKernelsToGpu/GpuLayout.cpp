@@ -6,8 +6,8 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// The shared memory of a block for values of its rows. Every kernel may use 48
-/// KiB without asking the driver. The remaining 16 KiB are for sums.
+/// The shared memory of a block for values of its rows. A kernel that uses up
+/// to 48 KiB need not ask the driver. The remaining 16 KiB are for sums.
 static constexpr int64_t kSharedBytes = 32 << 10;
 
 int64_t SharedNest::count(size_t begin, size_t end) const {

@@ -68,8 +68,8 @@ private:
   }
 
   /// Moves an op in front of another one. Unlike Operation::moveBefore(), it
-  /// keeps the cached order of the other ops valid. Every op asks for this
-  /// order.
+  /// keeps the cached order of the other ops valid, because this class compares
+  /// positions of ops often.
   void moveBefore(Operation *op, Block::iterator place) {
     if (Block::iterator(op) == place)
       return;
