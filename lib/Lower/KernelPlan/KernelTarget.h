@@ -51,7 +51,8 @@ struct KernelTarget {
   /// rows of at most this number of iterations. Longer rows would keep more
   /// values than threads can share.
   int64_t mostRowWork = INT64_MAX;
-  /// Readers of one tensor are merged if it has this number of elements.
+  /// Readers of one tensor are merged if it has at least this number of
+  /// elements.
   int64_t largeOperand = 1024;
   /// A producer of at most this number of simple ops is repeated for each
   /// reader.

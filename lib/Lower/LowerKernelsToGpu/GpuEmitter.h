@@ -129,8 +129,8 @@ public:
 private:
   /// The registers of a nest, estimated.
   struct Registers {
-    int64_t ofIteration = 0; ///< that it loads
-    int64_t fixed = 0;       ///< sums and addresses
+    int64_t ofIteration = 0; ///< for the loads of an iteration
+    int64_t fixed = 0;       ///< for sums and addresses
     bool isKeeper = false;   ///< uses values that a thread keeps
   };
   Registers countRegisters(const SharedNest &shared) const;

@@ -55,7 +55,7 @@ int64_t GpuLayout::countKept() const {
 
 GpuLayout::Registers GpuLayout::countRegisters(const SharedNest &shared) const {
   Registers count;
-  // For each tensor, the elements that one iteration loads.
+  // For each tensor, the registers of the elements that one iteration loads.
   llvm::DenseMap<Value, int64_t> loaded;
   llvm::DenseSet<Value> stored;
   for (unsigned index : shared.nest->statements) {
