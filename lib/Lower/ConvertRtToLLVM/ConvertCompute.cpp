@@ -131,8 +131,8 @@ void ProgramConversion::convert(rt::MatmulOp op) {
 }
 
 /// Writes the type and the strides of a mask [batch, query, group, member,
-/// key], in which member may be absent. A size of 1 stands for all and has
-/// stride 0.
+/// key], in which member may be absent. A dimension of size 1 is broadcast and
+/// has stride 0.
 static void describeMask(RankedTensorType type,
                          heddle_rt_attention_desc &desc) {
   desc.mask_kind = type.getElementType().isInteger(1) ? HEDDLE_RT_MASK_SEEN

@@ -310,7 +310,7 @@ Value RuntimeFunction::coordinate(int64_t axis) {
 
 Value RuntimeFunction::store(Scratch &scratch, ValueRange values) {
   if (!scratch.memory) {
-    // Allocates in the entry block, so once a call of the program and never in
+    // Allocates in the entry block: once per call of the program, and never in
     // a loop. `finish` sets the size.
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(entry);
@@ -359,7 +359,7 @@ void RuntimeFunction::loop(llvm::function_ref<Value()> before,
   builder.create<LLVM::BrOp>(loc, head);
   builder.setInsertionPointToEnd(head);
   Value condition = before();
-  // The host waits here for all streams, so the condition is written.
+  // The host waits for all streams before it reads the condition.
   call("heddle_rt_synchronize", {});
   Value byte =
       builder.create<LLVM::LoadOp>(loc, builder.getI8Type(), condition);

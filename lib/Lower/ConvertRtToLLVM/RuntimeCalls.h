@@ -29,14 +29,14 @@ public:
     return getConstant({reinterpret_cast<const char *>(&object), sizeof(T)},
                        alignof(T));
   }
-  /// Makes a constant that the artifact's library shows.
+  /// Makes a constant that the artifact's library exports.
   template <typename T>
   void exportConstant(llvm::StringRef name, const T &object) {
     makeConstant(name, mlir::LLVM::Linkage::External,
                  {reinterpret_cast<const char *>(&object), sizeof(T)},
                  alignof(T));
   }
-  /// Makes a constant text, which ends with a null, that the library shows.
+  /// Makes a null-terminated constant text that the library exports.
   void exportText(llvm::StringRef name, llvm::StringRef text) {
     makeConstant(name, mlir::LLVM::Linkage::External,
                  {text.str().c_str(), text.size() + 1}, 1);
@@ -61,7 +61,7 @@ public:
   /// Makes the global `heddle_kernel_work` of heddle_rt/abi.h, with the kernels
   /// that have `rt.work`. Makes none if there are none.
   void recordWork();
-  /// Notes a call of an attention, or of its gradient, with this descriptor.
+  /// Records a call of an attention, or of its gradient, with this descriptor.
   void addAttention(mlir::LLVM::GlobalOp descriptor, bool isGradient) {
     attentions.insert({descriptor, isGradient});
   }
@@ -91,14 +91,14 @@ private:
 inline constexpr llvm::StringLiteral kGroupsAttrName = "rt.groups";
 
 /// On an rt.export: the bytes in which a rank stages sums across processes, by
-/// stream (heddle_rt/staging.h). Missing if it needs none.
+/// stream (heddle_rt/staging.h). Missing if the program needs no staging.
 inline constexpr llvm::StringLiteral kStagingAttrName = "rt.staging";
 
 /// Returns the kernels for a GPU. A launch names a kernel by its index here.
 llvm::SmallVector<mlir::LLVM::LLVMFuncOp> getGpuKernels(mlir::ModuleOp module);
 
-/// Returns, by parameter of one copy of a kernel for a GPU, the bytes of the
-/// buffer that the kernel may touch; -1 for a number.
+/// Returns, for each parameter of one copy of a kernel for a GPU, the bytes of
+/// the buffer that the kernel may touch, or -1 for a number.
 llvm::SmallVector<int64_t> getParameterBytes(mlir::LLVM::LLVMFuncOp kernel);
 
 /// The global that holds the work of all kernels.

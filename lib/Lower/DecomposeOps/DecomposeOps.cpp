@@ -22,8 +22,8 @@ using namespace heddle::lower;
 
 namespace {
 
-/// Emits an error on dynamic shapes, since sizes decide loops and places in
-/// memory, and on complex numbers, which kernels cannot hold.
+/// Emits an error on dynamic shapes and on complex numbers. Loops and places in
+/// memory need static sizes, and kernels cannot hold complex numbers.
 LogicalResult expectCompilableTypes(Operation *op) {
   for (Type type :
        llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()),
@@ -171,8 +171,8 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
   /// structured op reads is folded into it when kernels are formed. Zeros that
   /// a join reads are written by the join. For every other use (returned,
   /// stored, an operand of a product), builds an op that writes the elements.
-  /// An undefined tensor (a tensor.empty that a loop fills and devices
-  /// exchange) becomes zeros there.
+  /// For these uses, an undefined tensor (a tensor.empty that a loop fills and
+  /// devices exchange) becomes zeros.
   void materializeConstants(func::FuncOp func, OpBuilder &builder) {
     SmallVector<std::pair<Value, TypedAttr>> constants;
     func.walk([&](Operation *op) {

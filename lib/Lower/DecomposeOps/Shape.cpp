@@ -50,7 +50,8 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   ArrayRef<int64_t> strides = op.getStaticStrides();
   if (ShapedType::isDynamicShape(strides) || ShapedType::isDynamicShape(sizes))
     return false;
-  // An offset may be computed at run time, as that of a device's own slice.
+  // An offset may be computed at run time, such as the offset of a device's own
+  // slice.
   bool movesAtRunTime = ShapedType::isDynamicShape(offsets);
   bool isContiguous = !movesAtRunTime;
   // Every dimension after the first that has more than one element must be
@@ -66,7 +67,8 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   if (isContiguous) {
     if (op.hasUnitStride())
       return false;
-    // Along a dimension of one element any step means the same: sets it to 1.
+    // Along a dimension of one element, any step gives the same slice. Sets the
+    // step to 1.
     SmallVector<OpFoldResult> ones(from.getRank(), d.builder.getIndexAttr(1));
     op.replaceAllUsesWith(
         d.builder
@@ -79,7 +81,8 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   llvm::SmallBitVector dropped = op.getDroppedDims();
   // If a loop's index alone selects along a dimension (d0, not d0 + 1), linalg
   // takes the loop to run over the whole dimension. So a slice of the first
-  // rows computes its indices in the body, as does one at a run-time offset.
+  // rows computes its indices in the body, and so does a slice at a run-time
+  // offset.
   bool isPrefix = movesAtRunTime;
   SmallVector<OpFoldResult> mixed = op.getMixedOffsets();
   for (int64_t dim = 0; dim < from.getRank(); ++dim)
@@ -137,8 +140,8 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   return true;
 }
 
-/// Computes result[i] = source[(i - offsets) / strides] where that is an index
-/// of the source, else dest[i].
+/// Computes result[i] = source[(i - offsets) / strides] where this position
+/// lies in the source, else dest[i].
 static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
   RankedTensorType type = op.getType();
   SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
@@ -197,8 +200,8 @@ static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
   return true;
 }
 
-/// Concatenates parts of equal type. They are computed in place in a stack. The
-/// result transposes the stack: result[.., k, i, ..] = stack[k, .., i, ..].
+/// Concatenates parts of equal type. The parts are computed in place in a
+/// stack, which is then transposed: result[.., k, i, ..] = stack[k, .., i, ..].
 static Value concatAlike(Decomposer &d, ValueRange parts, int64_t dim) {
   if (parts.size() == 1)
     return parts[0];
@@ -241,9 +244,10 @@ static Value concatAlike(Decomposer &d, ValueRange parts, int64_t dim) {
                                                    moved, groups);
 }
 
-/// Keeps a concatenation whose parts follow each other in memory, which is made
-/// in place, unless it is a stack. Otherwise joins runs of parts of equal type
-/// first. If more than one run remains, selects each element from its run.
+/// Keeps a concatenation whose parts follow each other in memory, unless it is
+/// a stack: such parts are computed in place. Otherwise first joins each run of
+/// adjacent parts of equal type. If more than one run remains, selects each
+/// element from its run.
 static bool decompose(tensor::ConcatOp op, Decomposer &d) {
   auto type = cast<RankedTensorType>(op.getType());
   int64_t dim = op.getDim(), rank = type.getRank();

@@ -64,8 +64,8 @@ static linalg::GenericOp readInitsAsInputs(RewriterBase &rewriter,
   return separate;
 }
 
-/// Combines two results of a reduction. Two differences (0 - a - b) are
-/// negative sums and so are added.
+/// Combines two results of a reduction. If the combiner is a subtraction, each
+/// result is a negated sum (0 - a - b), so the two are added.
 static Value combine(OpBuilder &b, Operation *combiner, Value x, Value y) {
   Location loc = combiner->getLoc();
   if (isa<arith::SubFOp>(combiner))
@@ -128,8 +128,8 @@ static void combineWithStart(RewriterBase &rewriter, linalg::GenericOp op,
                                 combined);
 }
 
-/// Makes the first iteration read the given start in place of the accumulator,
-/// which is right for any body.
+/// Makes the first iteration read the given start in place of the accumulator.
+/// This is correct for any body.
 static linalg::GenericOp readStart(RewriterBase &rewriter, linalg::GenericOp op,
                                    unsigned result) {
   Location loc = op.getLoc();
@@ -181,8 +181,8 @@ static TypedAttr getConstantSplat(Value value) {
   return dyn_cast<TypedAttr>(elements.getSplatValue<Attribute>());
 }
 
-/// Returns whether the combiner is a minimum or maximum, so that combining the
-/// start again changes nothing.
+/// Returns whether the combiner is a minimum or maximum. For these, combining
+/// the start a second time changes nothing.
 static bool isExtremum(Operation *combiner) {
   return isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
              arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp,

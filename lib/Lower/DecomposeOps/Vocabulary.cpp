@@ -91,8 +91,8 @@ static RowSums logSumExp(Decomposer &d, Value logits) {
   return {maximum, exponentials, sum, lse};
 }
 
-/// Returns logits[i, ids[i] - offset] of every row i as f32, or 0 if that
-/// position lies outside.
+/// Returns logits[i, ids[i] - offset] of every row i as f32, or 0 if this
+/// position lies outside of the row.
 static Value pick(Decomposer &d, Value logits, Value ids, Value offset) {
   auto type = cast<RankedTensorType>(logits.getType());
   int64_t rank = type.getRank(), size = type.getShape().back();
@@ -140,8 +140,8 @@ static bool dependsOn(Value value, Value from) {
 }
 
 /// Returns the gradient of the logits. If `sum` is set, `source` holds the
-/// exponentials and `sum` their sum. If it is null, `source` holds the logits
-/// and the op has the log of the sum.
+/// exponentials and `sum` their sum. If `sum` is null, `source` holds the
+/// logits, and the op has the logarithm of the sum as an operand.
 static Value gradient(Decomposer &d, CrossEntropyGradOp op, Value source,
                       Value sum) {
   auto type = cast<RankedTensorType>(op.getType());

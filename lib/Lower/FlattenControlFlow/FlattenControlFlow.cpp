@@ -22,7 +22,8 @@ namespace {
 
 /// Flattens one function: clones the ops of regions to the places where they
 /// run, one after the other. Values that become constant are folded, so that
-/// the bounds of inner loops are known. A loop that stays is flattened inside.
+/// the bounds of inner loops are known. The body of a loop that is not unrolled
+/// is flattened.
 class Flattener {
 public:
   explicit Flattener(int64_t maxOps)

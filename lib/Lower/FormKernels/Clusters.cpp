@@ -115,8 +115,8 @@ void Clusters::addOrderEdges() {
 }
 
 bool Clusters::hasDetour(unsigned a, unsigned b) {
-  // In the order of clusters, each cluster comes after those that it reads. So
-  // only clusters between a and b can be on a path from a to b.
+  // The order of clusters is topological: each cluster comes after its
+  // producers. So only clusters between a and b can be on a path from a to b.
   ++epoch;
   auto followsMarked = [&](const Cluster &cluster) {
     return llvm::any_of(cluster.ops, [&](unsigned op) {
@@ -285,7 +285,8 @@ void Clusters::fuseProducers() {
   for (unsigned op = 0; op < ops.size(); ++op) {
     if (!clusters[clusterOf[op]].isKernel)
       continue;
-    // The nearest producer first: its value is most likely in cache.
+    // Tries the nearest producer first, because its value is most likely in
+    // cache.
     SmallVector<unsigned> before(predecessors[op]);
     llvm::sort(before, std::greater<>());
     for (unsigned from : before) {

@@ -43,8 +43,8 @@ public:
   /// Merges readers of one tensor that stand near each other.
   void fuseSiblings();
 
-  /// Returns the clusters in an order in which each comes after those that it
-  /// depends on; otherwise as in the program.
+  /// Returns the clusters in a topological order that is close to the order of
+  /// the program.
   llvm::SmallVector<const Cluster *> getOrder() const;
   mlir::Operation *getOp(unsigned position) const { return ops[position]; }
 
@@ -53,7 +53,8 @@ private:
   /// Returns the merged cluster, or nothing if a and b share no rows.
   std::optional<Cluster> combine(const Cluster &a, const Cluster &b) const;
   /// Returns how many leading dimensions `to` reads row by row from `from`:
-  /// INT64_MAX if it reads nothing of it, -1 if the two cannot share a kernel.
+  /// INT64_MAX if `to` reads nothing of `from`, -1 if the two cannot share a
+  /// kernel.
   int64_t sharedRowDims(mlir::Operation *from, mlir::Operation *to) const;
   /// Returns whether a path leads from a to the later cluster b through other
   /// clusters. Marks the clusters between the two that depend on a.

@@ -33,8 +33,8 @@ static bool isCopy(linalg::GenericOp op) {
          body->getTerminator()->getOperand(0) == body->getArgument(0);
 }
 
-/// Returns the constant that every element of the tensor has, if the op that
-/// makes the tensor shows it; else null.
+/// Returns the constant that every element of the tensor has, or null if the op
+/// that makes the tensor does not show such a constant.
 static TypedAttr getFillScalar(Value value) {
   TypedAttr scalar;
   if (auto constant = value.getDefiningOp<arith::ConstantOp>()) {
@@ -52,8 +52,8 @@ static TypedAttr getFillScalar(Value value) {
   return nullptr;
 }
 
-/// Returns whether every loop is the index of a dimension in one of the maps,
-/// so that an operand tells its extent.
+/// Returns whether every loop is the index of a dimension in one of the maps.
+/// Then the shape of an operand gives the extent of every loop.
 static bool coversLoops(ArrayRef<AffineMap> maps, unsigned numLoops) {
   llvm::SmallBitVector seen(numLoops);
   for (AffineMap map : maps)

@@ -58,8 +58,8 @@ func::FuncOp Outliner::build(ArrayRef<Operation *> ops, ArrayRef<Value> inputs,
   return kernel;
 }
 
-/// Returns the constants of this value that an op's body combines with random
-/// bits.
+/// Returns the constants in an op's body that have this value and are combined
+/// with random bits.
 static SmallVector<arith::ConstantOp> findStream(Operation *op,
                                                  IntegerAttr stream) {
   llvm::SetVector<Operation *> found;
@@ -134,8 +134,8 @@ static bool sumsAcrossMemory(const KernelPlan &plan) {
 }
 
 /// Chooses how many of the cluster's possible row dimensions become rows: as
-/// many as leave a row long enough for vectors. All of them if the rows
-/// themselves can be cut into vectors (column mode).
+/// many as leave a row long enough for vectors. Chooses all of them if vectors
+/// can run across rows (column mode).
 LogicalResult Outliner::chooseRows(func::FuncOp kernel,
                                    const Cluster &cluster) {
   KernelTarget target = KernelTarget::of(kernel);

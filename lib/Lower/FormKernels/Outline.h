@@ -26,8 +26,8 @@ private:
                            llvm::ArrayRef<mlir::Value> inputs,
                            llvm::ArrayRef<mlir::Value> results,
                            mlir::Location loc);
-  /// Lets a kernel take the numbers of its random streams as operands, after
-  /// the others, and returns them.
+  /// Makes the numbers of a kernel's random streams its last operands, and
+  /// returns these numbers.
   static llvm::SmallVector<int64_t> takeStreams(mlir::func::FuncOp kernel);
   mlir::LogicalResult chooseRows(mlir::func::FuncOp kernel,
                                  const Cluster &cluster);

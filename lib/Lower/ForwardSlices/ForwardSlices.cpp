@@ -35,8 +35,8 @@ static Slice makeStatic(RewriterBase &rewriter, Slice op,
   return known;
 }
 
-/// Returns whether offsets, sizes and steps are all known, and steps lead
-/// forward.
+/// Returns whether offsets, sizes and steps are all known, and all steps are
+/// positive.
 static bool isStatic(OffsetSizeAndStrideOpInterface slice) {
   return !ShapedType::isDynamicShape(slice.getStaticOffsets()) &&
          !ShapedType::isDynamicShape(slice.getStaticSizes()) &&
@@ -52,8 +52,8 @@ static bool areEqual(OffsetSizeAndStrideOpInterface a,
          a.getStaticStrides() == b.getStaticStrides();
 }
 
-/// Returns whether two slices of one shape have no element in common, because
-/// along one dimension one ends before the other begins.
+/// Returns whether two slices of one shape are disjoint along a dimension: one
+/// slice ends before the other begins.
 static bool areDisjoint(OffsetSizeAndStrideOpInterface a,
                         OffsetSizeAndStrideOpInterface b) {
   auto getLast = [](OffsetSizeAndStrideOpInterface slice, size_t dim) {
@@ -67,8 +67,9 @@ static bool areDisjoint(OffsetSizeAndStrideOpInterface a,
   return false;
 }
 
-/// Reads a slice from the value that was inserted there. Otherwise reads it
-/// from the tensor before the insertions that it does not meet.
+/// Reads a slice directly from the value that was inserted there. Insertions
+/// disjoint from the slice are skipped: the slice then reads the tensor from
+/// before them.
 static void forward(RewriterBase &rewriter, tensor::ExtractSliceOp op) {
   if (!isStatic(op))
     return;
@@ -107,9 +108,9 @@ static std::optional<int64_t> getPartialDim(tensor::InsertSliceOp op) {
 
 /// Replaces the last of several insertions by a concatenation if together they
 /// cover the whole tensor, each a range of one dimension. Of two insertions at
-/// the same place, the later one counts. What something else reads in between
-/// stays: a buffer that is read whole after each insertion would be copied each
-/// time.
+/// the same place, the later one counts. Does nothing if another op reads the
+/// tensor between two insertions: a buffer that is read whole after each
+/// insertion would be copied each time.
 static void concatenate(RewriterBase &rewriter, tensor::InsertSliceOp last) {
   RankedTensorType type = last.getType();
   if (!type.hasStaticShape())
@@ -180,7 +181,8 @@ struct ForwardSlicesPass
       });
       SmallVector<tensor::InsertSliceOp> inserts;
       program.walk([&](tensor::InsertSliceOp op) { inserts.push_back(op); });
-      // From the last one: insertions that only it reads are then unused.
+      // Starts from the last insertion. Earlier insertions that only it reads
+      // are then unused.
       for (tensor::InsertSliceOp op : llvm::reverse(inserts)) {
         if (op->use_empty())
           rewriter.eraseOp(op);

@@ -29,9 +29,9 @@ static Location locationOfBoth(Operation *product, Operation *add) {
                     ServesAttr::getUnion(second.getKind(), {first, second}));
 }
 
-/// Replaces `add` by the product with one operand more. The new product stands
-/// at the old one's place if its operands are known there, else at the
-/// addition.
+/// Replaces `add` by the product with one more operand. The new product stands
+/// at the place of the old product if all operands are defined there, else at
+/// the addition.
 static void replace(PatternRewriter &rewriter, arith::AddFOp add,
                     ContractOp product, Value bias, DenseI64ArrayAttr biasAlong,
                     Value accumulate) {

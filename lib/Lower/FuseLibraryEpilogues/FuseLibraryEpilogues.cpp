@@ -25,9 +25,9 @@ static Location locationOfBoth(ContractOp product, Operation *fused) {
                     ServesAttr::getUnion(first.getKind(), {first, second}));
 }
 
-/// Returns whether the product runs on tensor cores. cuBLASLt may have no
-/// algorithm with an epilogue for other products, which would fail in the first
-/// step.
+/// Returns whether the product runs on tensor cores. For other products,
+/// cuBLASLt may have no algorithm with an epilogue. The first step would then
+/// fail.
 static bool hasEpilogues(ContractOp product) {
   return product.getLhs().getType().getElementTypeBitWidth() == 16;
 }
@@ -68,8 +68,8 @@ static FusedContractOp build(PatternRewriter &rewriter, ContractOp product,
 }
 
 namespace {
-/// Fuses gelu(product + bias) if another op also reads the product. In
-/// training, the gradient of gelu does.
+/// Fuses gelu(product + bias) if another op also reads the product, such as the
+/// gradient of gelu in training.
 struct FuseGelu : OpRewritePattern<GeluOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -157,9 +157,9 @@ struct FuseSums : OpRewritePattern<ReduceOp> {
                          why);
   }
 
-  /// Returns the one of the two ops before which the fused op can stand: all
-  /// its operands are defined there, and no result is used earlier. Returns
-  /// null if neither is such a place.
+  /// Returns one of the two ops before which the fused op can stand: all
+  /// operands of the fused op are defined there, and no result is used earlier.
+  /// Returns null if the fused op can stand before neither.
   static Operation *findPlace(ReduceOp reduce, ContractOp product) {
     auto isKnown = [](Value value, Operation *op) {
       Operation *maker = value.getDefiningOp();

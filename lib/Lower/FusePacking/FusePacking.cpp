@@ -66,8 +66,8 @@ struct Product {
   explicit Product(ContractOp op);
   void apply(const Splits &splits);
   ContractionAttr getContraction() const;
-  /// Returns the dimensions of the result that the bias runs along; nullopt if
-  /// the bias has them in another order.
+  /// Returns the dimensions of the result that the bias runs along, or nullopt
+  /// if the bias has these dimensions in another order.
   std::optional<SmallVector<int64_t>> getBiasAlong() const;
   std::optional<ProductLayout> getLayout() const;
 
@@ -207,8 +207,8 @@ static int64_t getBytesOfSums(const Product &product,
 }
 
 /// Returns whether the rewritten product costs less than the product and a copy
-/// of `bytesCopied` bytes: its matrices are not much smaller, and it passes
-/// over the result few times.
+/// of `bytesCopied` bytes: its matrices are not much smaller, and it reads and
+/// writes the result only a few times.
 static bool isWorth(const Product &product, const Product &rewritten,
                     int64_t bytesCopied) {
   constexpr int64_t kEnough = 32;
@@ -342,8 +342,8 @@ struct WritePacked : OpRewritePattern<linalg::TransposeOp> {
     auto op = value.getDefiningOp<ContractOp>();
     if (!op || !value.hasOneUse() || op->getBlock() != transpose->getBlock())
       return failure();
-    // The tensor that it accumulates onto is packed first. If a product makes
-    // this tensor, it writes it packed, so no copy remains.
+    // Packs the accumulated tensor first. If another product computes this
+    // tensor, that product writes it packed, and no copy remains.
     Value accumulate = op.getAccumulate();
     if (accumulate &&
         (!accumulate.getDefiningOp<ContractOp>() || !accumulate.hasOneUse()))

@@ -32,7 +32,8 @@ LogicalResult lower::BlockWriter::count(Operation *at) {
          << maxOps << " ops; raise max-ops of " << pass;
 }
 
-/// Returns a constant number, or that of a constant tensor's one element.
+/// Returns the number of a constant scalar or of a constant tensor of one
+/// element.
 static Attribute getNumber(Value value) {
   Attribute constant;
   if (!matchPattern(value, m_Constant(&constant)))

@@ -92,7 +92,7 @@ int64_t KernelPlan::resultIndex(Value value) const {
 //===----------------------------------------------------------------------===//
 
 /// Returns the cost of an op's body, where an addition costs 1. This rough
-/// measure decides which values are computed twice and how many iterations are
+/// measure decides which values are computed again and how many iterations are
 /// worth a thread.
 static int64_t getCost(Operation *op) {
   int64_t cost = 0;
@@ -298,7 +298,7 @@ bool KernelPlan::suitsColumns() const {
     for (const Access &access : statement.reads) {
       if (!collapses(access.rows, units))
         return false;
-      // A row that is contiguous in memory is better read as a row.
+      // A row that is contiguous in memory is read faster in row mode.
       if (!statement.loops.empty() && access.rows.back() > 1)
         return false;
     }
@@ -313,8 +313,8 @@ bool KernelPlan::suitsColumns() const {
 }
 
 void KernelPlan::makeColumns() {
-  // A chunk is short enough that a few scratch buffers of f32 fit the
-  // first-level cache, and that there are chunks for many threads.
+  // A chunk is short, so that a few scratch buffers of f32 fit the first-level
+  // cache and there are chunks for many threads.
   int64_t part =
       llvm::alignTo(llvm::divideCeil(rows, target.chunks), target.leastChunk);
   chunk = std::max(target.leastChunk, std::min(target.mostChunk, part));

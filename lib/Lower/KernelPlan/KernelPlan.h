@@ -111,16 +111,18 @@ public:
   int64_t numUnits() const;
   /// Returns whether an iteration of `to` may take this read from a register:
   /// the same iteration of `from`, in the same nest, has just computed the
-  /// element. The answer depends on the read. For `y - transpose(y)`, the first
-  /// y may come from the register and the second must be loaded.
+  /// element. Two reads of one value can have different answers: in `y -
+  /// transpose(y)`, the first y may come from the register, but the second must
+  /// be loaded.
   bool canForward(const Statement &from, const Statement &to,
                   const Access &read) const;
   /// Returns the first nest that computes the statement.
   unsigned getHome(unsigned statement) const;
   /// Returns the index of the value among the kernel's results, or -1.
   int64_t resultIndex(mlir::Value value) const;
-  /// Returns for each result the operands whose buffer it may take: they have
-  /// its type, and no element is read after it was overwritten.
+  /// Returns for each result the operands whose buffer the result may take.
+  /// Such an operand has the result's type, and none of its elements is read
+  /// after the result has overwritten it.
   llvm::SmallVector<llvm::SmallVector<int64_t>> findInplace() const;
 
 private:
@@ -139,9 +141,9 @@ private:
   bool canHost(mlir::Value value, mlir::Value result) const;
   void chooseBlocks();
   bool isCheap(unsigned statement) const;
-  /// The same; `known` holds the answers for statements that were asked before.
-  /// Without it, a chain of statements that read each other twice would be
-  /// walked 2^length times.
+  /// The same, with `known` as a cache of earlier answers. Without the cache, a
+  /// chain of statements that each read the previous one twice would be walked
+  /// 2^length times.
   bool isCheap(unsigned statement,
                llvm::SmallDenseMap<unsigned, bool> &known) const;
 };

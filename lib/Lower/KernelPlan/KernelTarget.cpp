@@ -17,7 +17,7 @@ KernelTarget KernelTarget::gpu() {
   target.leastBlockRows = 8;
   target.fewRows = 1024;
   target.manyColumns = 1;
-  // Sums that end together need registers until then.
+  // A kernel keeps all sums of a nest in registers until the nest ends.
   target.mostOps = 128;
   target.enoughRows = 64;
   target.littleWork = 1 << 14;

@@ -1,7 +1,7 @@
 //===- KernelTarget.h - The numbers that suit a machine ---------*- C++ -*-===//
 //
-// The numbers by which ops become kernels: how reductions are cut into blocks,
-// which ops share a kernel, and what a kernel keeps in memory. They differ
+// The tuning parameters of kernels: how reductions are cut into blocks, which
+// ops share a kernel, and which values a kernel keeps in memory. They differ
 // between CPUs and GPUs. DecomposeOps, FormKernels and KernelPlan take all such
 // numbers from here.
 //
@@ -51,14 +51,15 @@ struct KernelTarget {
   /// rows of at most this number of iterations. Longer rows would keep more
   /// values than threads can share.
   int64_t mostRowWork = INT64_MAX;
-  /// Readers of one tensor are merged if it has this number of elements.
+  /// Readers of one tensor are merged if it has at least this number of
+  /// elements.
   int64_t largeOperand = 1024;
   /// A producer of at most this number of simple ops is repeated for each
   /// reader.
   int64_t fewOps = 4;
   /// Dimensions become rows as long as `longRow` iterations are left inside a
-  /// row; or `shortRow`, if there would be fewer than `manyRows` rows
-  /// otherwise.
+  /// row. If there would be fewer than `manyRows` rows, `shortRow` iterations
+  /// are enough.
   int64_t longRow = 256, shortRow = 16, manyRows = 64;
 
   //===--------------------------------------------------------------------===//

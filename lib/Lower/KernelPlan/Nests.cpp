@@ -120,10 +120,10 @@ void KernelPlan::placeValues(Nest &nest) {
   llvm::sort(nest.statements);
 }
 
-/// Returns whether a reduction of the nest keeps other loops than the
-/// statement, if that is a reduction too. The threads of a GPU deal with all
-/// iterations of a nest in one way, which suits only one choice of reduced
-/// loops.
+/// Returns whether `statement` is a reduction and the nest has a reduction that
+/// reduces other loops. Such a statement needs a nest of its own: the threads
+/// of a GPU share the iterations of a nest in one way, which suits only one
+/// choice of reduced loops.
 bool KernelPlan::reducesOtherLoops(const Nest &nest,
                                    const Statement &statement) const {
   return statement.kind == StatementKind::Reduce &&
@@ -144,7 +144,7 @@ void KernelPlan::formNests() {
   for (const Statement &statement : statements)
     levels = std::max(levels, statement.level + 1);
   for (int64_t level = 0; level < levels; ++level) {
-    // A value computed once per row comes before the loops that use it.
+    // Values computed once per row come before the loops that use them.
     for (bool scalars : {true, false})
       for (auto [i, statement] : llvm::enumerate(statements)) {
         if (statement.level != level || statement.isScalar() != scalars)

@@ -7,10 +7,10 @@
 
 namespace heddle::lower {
 
-/// On an op whose body draws random numbers: the number of their stream, i64,
-/// which the body has as a constant, too. A kernel takes it as an operand, so
-/// dropouts that differ in nothing else share a kernel. No program has it after
-/// kernels are formed.
+/// On an op whose body draws random numbers: the number of their stream, i64.
+/// The body has this number as a constant, too. A kernel takes the number as an
+/// operand, so that dropouts that differ only in their stream share a kernel.
+/// No op has the attribute after kernels are formed.
 inline constexpr llvm::StringLiteral kRandomStreamAttrName = "random_stream";
 
 } // namespace heddle::lower

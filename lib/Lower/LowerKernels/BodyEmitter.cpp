@@ -107,7 +107,7 @@ Value BodyEmitter::cloneOp(Operation *op, IRMapping &mapping) {
     return b.create<arith::TruncFOp>(type, operands[0]);
   }
   if (isa<arith::BitcastOp>(op)) {
-    // The bits are those in memory, also of bf16 and f16.
+    // The cast reads the bits as they lie in memory, for bf16 and f16, too.
     ElementType source(op->getOperand(0).getType()), target(from);
     Value bits = b.toMemory(operands[0], source);
     if (bits.getType() != target.memory)
@@ -147,8 +147,9 @@ static void addFlags(Operation *op, arith::FastMathFlags flags) {
 }
 
 /// Lets LLVM reorder an op that adds to an accumulator, so that sums are
-/// computed in vectors. A product that is added may be part of the addition.
-/// nnan and ninf are not set, because masks are -inf and NaN must be seen.
+/// computed in vectors. A product that is added may be contracted with the
+/// addition to an fma. nnan and ninf are not set, because masks are -inf and
+/// NaN must be seen.
 static void allowReordering(Operation *op) {
   addFlags(op, arith::FastMathFlags::reassoc | arith::FastMathFlags::contract |
                    arith::FastMathFlags::nsz);
@@ -168,9 +169,10 @@ static arith::MulFOp findAddedProduct(Operation *op, unsigned operand) {
              : arith::MulFOp();
 }
 
-/// Emits the sum or difference with a product as one op that rounds once.
-/// Returns null for other ops. LLVM would decide by what else is in the kernel.
-/// The flag tells that the op may round twice, on a CPU that cannot do it.
+/// Emits the sum or difference of a product and another value as one fma, which
+/// rounds once. Returns null for other ops. LLVM's own choice of fma would
+/// depend on the rest of the kernel. The flag `contract` allows a CPU without
+/// fma to round twice.
 Value BodyEmitter::emitMultiplyAdd(Operation *op, IRMapping &mapping) {
   if (!isa<arith::AddFOp, arith::SubFOp>(op))
     return Value();
@@ -203,7 +205,7 @@ BodyEmitter::cloneBody(const Statement &statement, ValueRange arguments,
   IRMapping mapping;
   for (auto [argument, value] : llvm::zip(body->getArguments(), arguments))
     mapping.map(argument, value);
-  // The accumulators, and what depends on them.
+  // The accumulators, and the values that depend on them.
   llvm::SmallDenseSet<Value> accumulated;
   for (BlockArgument argument :
        body->getArguments().drop_front(generic.getNumDpsInputs()))
@@ -228,8 +230,8 @@ BodyEmitter::cloneBody(const Statement &statement, ValueRange arguments,
     } else if (auto element = dyn_cast<tensor::ExtractOp>(op)) {
       value = extract(element, mapping, groups);
     } else {
-      // All that is no sum is rounded in a way that this body alone decides. So
-      // a value has the same bits in whatever kernel it is computed.
+      // Unless an op adds to an accumulator, its rounding depends on this body
+      // alone. So a value has the same bits in every kernel that computes it.
       value = accumulates ? Value() : emitMultiplyAdd(&op, mapping);
       if (!value)
         value = cloneOp(&op, mapping);

@@ -1,8 +1,8 @@
 //===- BodyEmitter.h - Writes the bodies of a kernel's ops ------*- C++ -*-===//
 //
-// What the loops of a kernel have in common on all kinds of devices: scalar
-// bodies, the addresses of accesses, and element types. A subclass writes the
-// structure around them.
+// The parts of a kernel's loops that are equal on all kinds of devices: scalar
+// bodies, the addresses of accesses, and element types. A subclass emits the
+// loops themselves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ protected:
     llvm::SmallVector<int64_t> loops;
   };
 
-  /// Emits a function of the math dialect in a way of the device, with operands
-  /// of the compute type. Returns null if the op can stay as it is.
+  /// Emits an op of the math dialect in the device's own way, with operands of
+  /// the compute type. Returns null if the op can stay as it is.
   virtual mlir::Value emitMath(mlir::Operation *op,
                                mlir::ValueRange operands) = 0;
 
@@ -83,7 +83,7 @@ struct JoinedLoops {
   llvm::SmallVector<int64_t> lastOf; ///< the last of the loops that each covers
 
   JoinedLoops(const KernelPlan &plan, const Nest &nest);
-  /// Returns the steps of the joined loops.
+  /// Returns the step of each joined loop.
   llvm::SmallVector<int64_t> join(llvm::ArrayRef<int64_t> steps) const;
 };
 
@@ -91,7 +91,8 @@ struct JoinedLoops {
 /// f32 become polynomials.
 mlir::LogicalResult lowerScalars(mlir::LLVM::LLVMFuncOp kernel);
 
-/// Returns the work of one launch. Values inside of the kernel move no bytes.
+/// Returns the work of one launch. Only operands and results count as bytes
+/// moved.
 mlir::Attribute getWork(mlir::func::FuncOp kernel);
 
 } // namespace heddle::lower

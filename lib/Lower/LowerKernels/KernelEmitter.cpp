@@ -20,9 +20,9 @@ KernelEmitter::KernelEmitter(const KernelPlan &plan, mlir::Location loc,
 //===----------------------------------------------------------------------===//
 
 /// Returns the annotation that keeps loops over rows from being vectorized and
-/// unrolled. LLVM would do both where it unrolls the inner loop completely. A
-/// row's sums would then depend on whether it falls into the remainder, that
-/// is, on where a thread's range ends.
+/// unrolled. LLVM would do both to an outer loop whose inner loop it unrolls
+/// completely. A row's sums would then depend on whether it falls into the
+/// remainder, that is, on where a thread's range ends.
 LLVM::LoopAnnotationAttr KernelEmitter::keepOuterLoop() {
   BoolAttr yes = b.getBoolAttr(true);
   auto vectorize =

@@ -8,8 +8,9 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// Returns the C library's function for an op without intrinsic and polynomial,
-/// or an empty string. Polynomials exist for f32 only.
+/// Returns the C library's function for an op that has neither an intrinsic nor
+/// a polynomial. Returns an empty string for other ops. Polynomials exist for
+/// f32 only.
 static StringRef libraryFunction(Operation *op, Type type) {
   StringRef always = llvm::TypeSwitch<Operation *, StringRef>(op)
                          .Case([](math::TanOp) { return "tan"; })

@@ -1,8 +1,9 @@
 //===- Barriers.cpp - Where the threads of a row wait for each other ------===//
 //
 // A team needs a barrier where one thread touches memory that another thread of
-// the team touched before, if one of the two writes. Rows do not touch each
-// other's memory, except for shared memory that a team's next row uses again.
+// the team touched before, if one of the two accesses is a write. Different
+// rows touch different memory, except for shared memory that a team's next row
+// uses again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +63,7 @@ public:
   }
 
 private:
-  /// Returns the memory of a value; null if threads cannot meet there.
+  /// Returns the memory of a value. Null if accesses to it need no barrier.
   const void *memoryOf(Value value) const {
     if (plan.scratch.contains(value))
       return layout.own.contains(value) ? nullptr : value.getAsOpaquePointer();
@@ -92,8 +93,8 @@ private:
   void visit(size_t i) {
     const SharedNest &shared = layout.nests[i];
     bool isElements = shared.sharing == Sharing::Elements && !shared.isScalar();
-    // The touches of all threads, then those of the first thread, which writes
-    // what exists once a row.
+    // `all` has the touches of all threads. `first` has those of the first
+    // thread, which writes the values that exist once a row.
     SmallVector<Touch> all, first;
     bool combines = false;
     for (unsigned index : shared.nest->statements) {

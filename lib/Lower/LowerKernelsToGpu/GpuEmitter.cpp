@@ -91,7 +91,8 @@ Value GpuEmitter::getParameter(unsigned number, Type type) {
       b.address(table, number ? b.i64(number) : Value(), type64), type64, {});
   if (!isa<RankedTensorType>(type))
     return word;
-  // An address in the global memory, so that accesses need not find out.
+  // States that the address is in global memory. Otherwise each access would
+  // have to determine the memory space.
   return b.create<LLVM::IntToPtrOp>(
       LLVM::LLVMPointerType::get(b.getContext(), NVVM::kGlobalMemorySpace),
       word);

@@ -31,8 +31,8 @@ enum class GpuRows {
 /// How the threads of a team share the iterations of a nest.
 enum class Sharing {
   Elements, ///< all loops as one; each thread takes adjacent elements
-  Outer,    ///< loops that are kept to warps, loops that are reduced to lanes
-  Columns,  ///< loops that are kept to threads, each of which runs the others
+  Outer,    ///< kept loops to warps, reduced loops to lanes
+  Columns,  ///< kept loops to threads; each runs all reduced loops
   Repeated  ///< every thread runs all iterations
 };
 
@@ -42,7 +42,8 @@ struct SharedNest {
   JoinedLoops loops;
   Sharing sharing = Sharing::Elements;
   /// The number of joined loops before the border between kept and reduced
-  /// loops. Outer: the kept loops. Columns: the reduced loops.
+  /// loops. With Outer, these are the kept loops; with Columns, the reduced
+  /// loops.
   size_t border = 0;
   int64_t width = 1; ///< adjacent elements of one iteration of a thread
   int64_t group = 1; ///< Outer: the threads that share a kept iteration
@@ -90,16 +91,17 @@ public:
   }
 
   int64_t threads() const { return team * teamsInBlock; }
-  /// Whether blocks may have any number of threads, without a change of the
-  /// numbers: each element is computed by one thread.
+  /// Returns whether a block may have any number of threads without a change of
+  /// the results, because each element is computed by one thread.
   bool isFlexible() const;
-  /// Whether a block should have a multiprocessor's registers for itself.
+  /// True if a block should have all registers of a multiprocessor.
   bool needsManyRegisters = false;
-  /// Sets the threads of a block, a multiple of a warp. Only if flexible.
+  /// Sets the number of threads of a block, a multiple of a warp. The layout
+  /// must be flexible.
   void setThreads(int64_t count);
 
-  /// Returns the iterations that a thread runs of a nest, each of `width`
-  /// elements.
+  /// Returns the number of a nest's iterations that one thread runs. Each
+  /// iteration has `width` elements.
   int64_t countOfThread(const SharedNest &shared) const;
 
   //===--------------------------------------------------------------------===//
@@ -119,15 +121,16 @@ public:
   int64_t team = 1;              ///< threads
   int64_t teamsInBlock = 1;
   int64_t blocks = 1; ///< of threads
-  /// Scratch values of which every thread reads only what it wrote.
+  /// Scratch values of which every thread reads only the elements that it
+  /// wrote.
   llvm::DenseSet<mlir::Value> own;
   Barriers barriers;
 
 private:
   /// The registers of a nest, estimated.
   struct Registers {
-    int64_t ofIteration = 0; ///< that it loads
-    int64_t fixed = 0;       ///< sums and addresses
+    int64_t ofIteration = 0; ///< for the loads of an iteration
+    int64_t fixed = 0;       ///< for sums and addresses
     bool isKeeper = false;   ///< uses values that a thread keeps
   };
   Registers countRegisters(const SharedNest &shared) const;
@@ -154,8 +157,8 @@ struct Combiner {
   mlir::TypedAttr identity;      ///< of the compute type
 };
 
-/// Returns the op by which a reduction's result combines with each element;
-/// null if it is none that combines partial results, too.
+/// Returns the op by which a reduction's result combines with each element.
+/// Null if that op cannot combine partial results.
 Combiner getCombiner(const Statement &statement, unsigned result);
 
 class GpuEmitter : BodyEmitter {
@@ -169,9 +172,9 @@ public:
   struct Place {
     mlir::LLVM::LLVMFuncOp function;
     mlir::Block *entry = nullptr; ///< of the function
-    mlir::Block *start = nullptr; ///< at whose end the code begins
-    mlir::Value block; ///< the number of the block among those of the copies
-    mlir::Value table; ///< the parameters of the copies; null: the function's
+    mlir::Block *start = nullptr; ///< the code is appended to it
+    mlir::Value block; ///< the block's number among the blocks of all copies
+    mlir::Value table; ///< the copies' parameters; null: the function has them
     int64_t copies = 1;
     std::string sharedName; ///< of the function's shared memory
   };
@@ -287,7 +290,7 @@ private:
   mlir::Value lane, warp; ///< of the team
   mlir::Value teamInBlock;
   mlir::Value laneOfWarp;
-  /// The memory of values of which a thread uses only its own elements.
+  /// The memory of `own` values: each thread uses only its own elements.
   llvm::DenseMap<mlir::Value, mlir::Value> owned;
   llvm::DenseMap<mlir::Value, mlir::Value> blockSums;
 };
@@ -300,8 +303,9 @@ struct GpuPart {
 };
 
 /// Builds a function, next to the first kernel, whose blocks run all copies of
-/// all parts. If there is more than one, its parameter is a table. Blocks have
-/// the threads of the largest part; smaller ones must be flexible.
+/// all parts. If there is more than one copy, the function's parameter is a
+/// table. Every block has as many threads as the largest part; smaller parts
+/// must be flexible.
 mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
 emitGpuFunction(mlir::OpBuilder &builder, llvm::StringRef name,
                 llvm::ArrayRef<GpuPart> parts, GpuRows rows);

@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// The driver takes no more bytes of parameters without PTX 8.1.
+/// The most bytes of parameters that the driver takes without PTX 8.1.
 static constexpr int64_t kMostParameterBytes = 4352;
 
 /// Returns the bytes of a kernel's operands and results; -1 for numbers.
@@ -40,11 +40,11 @@ static void describeParameters(LLVM::LLVMFuncOp function, OpBuilder &builder,
                           builder.getI64IntegerAttr(size));
 }
 
-/// Tells the assembler how many blocks of a multiprocessor should share its
-/// registers. By itself it leaves registers for more blocks, and spills.
+/// Tells ptxas how many blocks of a multiprocessor should share its registers.
+/// Without this hint, ptxas leaves registers for more blocks, and spills.
 static void setBlocksAtOnce(LLVM::LLVMFuncOp function, OpBuilder &builder,
                             ArrayRef<std::unique_ptr<GpuEmitter>> emitters) {
-  // So many registers it gives to each kernel.
+  // The number of registers per thread up to which ptxas needs no such hint.
   constexpr int64_t kFewRegisters = 64;
   int64_t blocks = INT64_MAX;
   bool needs = false;
@@ -74,7 +74,8 @@ heddle::lower::emitGpuFunction(OpBuilder &builder, StringRef name,
                                      builder, rows, part.alignments));
     threads = std::max(threads, emitters.back()->getLayout().threads());
   }
-  // Parts of different sizes are flexible, and take whole warps.
+  // If parts have different numbers of threads, the smaller ones are flexible.
+  // The function then has whole warps.
   if (llvm::any_of(emitters, [&](const auto &emitter) {
         return emitter->getLayout().threads() != threads;
       }))

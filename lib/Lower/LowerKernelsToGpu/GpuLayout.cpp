@@ -6,8 +6,8 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// The shared memory of a block for values of its rows. Every kernel may use
-/// 48 KiB without asking the driver; the rest is left for sums.
+/// The shared memory of a block for values of its rows. A kernel that uses up
+/// to 48 KiB need not ask the driver. The remaining 16 KiB are for sums.
 static constexpr int64_t kSharedBytes = 32 << 10;
 
 int64_t SharedNest::count(size_t begin, size_t end) const {
@@ -93,8 +93,8 @@ int64_t GpuLayout::getPiece(const Access &access, ArrayRef<int64_t> joined,
 /// Chooses how many adjacent elements a thread takes at a time: as many as the
 /// smallest element type needs for 16 bytes.
 void GpuLayout::chooseWidths() {
-  // Elements of one iteration are of one row of the last loop, whose length
-  // also depends on the loops that the nest's accesses allow to join.
+  // The elements of one iteration lie in one row of the last loop. The length
+  // of that loop depends on which loops the nest's accesses allow to join.
   auto divides = [&](const SharedNest &shared, int64_t width) {
     int64_t last = plan.chunk ? plan.rows : shared.loops.extents.back();
     return last % width == 0 && (!plan.chunk || plan.chunk % width == 0);
@@ -126,8 +126,8 @@ void GpuLayout::chooseWidths() {
     }
   }
   // Nests of the same loops share values in registers only if each thread has
-  // the same elements in them. An access of wider elements then takes several
-  // pieces of 16 bytes.
+  // the same elements in each of these nests. An access of wider elements then
+  // takes several pieces of 16 bytes.
   for (SharedNest &shared : nests) {
     if (shared.isScalar() || shared.sharing != Sharing::Elements)
       continue;
@@ -172,8 +172,9 @@ int64_t GpuLayout::countOfThread(const SharedNest &shared) const {
 // Teams
 //===----------------------------------------------------------------------===//
 
-/// The threads of a team, if its rows are long enough for so many. With 256, a
-/// thread has 255 registers, which many sums need until all of them are known.
+/// The most threads of a team. A thread of a team of 256 may have 255
+/// registers. A kernel with many sums needs that many, because it keeps all of
+/// them in registers until the last one is known.
 static constexpr int64_t kMostThreads = 512, kThreadsOfManyRegisters = 256,
                          kManySums = 8;
 

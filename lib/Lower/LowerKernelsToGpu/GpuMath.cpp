@@ -1,9 +1,9 @@
 //===- GpuMath.cpp - Functions that NVPTX has no instructions for ---------===//
 //
-// Expansions in f64. Each is within a few units of the last place of f64, and
-// exact where it is rounded to f32. Functions of f32 that MLIR expands to
-// polynomials are not here. Steps whose rounding matters are written as fma,
-// which LLVM does not reassociate as it does sums.
+// Expansions in f64. Each expansion is within a few units of the last place of
+// f64, and exact where its result is rounded to f32. Functions of f32 that MLIR
+// expands to polynomials are not here. Steps whose rounding matters are written
+// as fma, because LLVM reassociates sums but not fma.
 //
 //===----------------------------------------------------------------------===//
 
@@ -186,7 +186,8 @@ Value Double::tanh(Value x) {
 
 Value Double::pow(Value x, Value y) {
   Value power = exp(mul(y, log(b.create<math::AbsFOp>(x))));
-  // A negative base has a power only for integers; it is negative for odd ones.
+  // A negative base has a power only for integer exponents. The power is
+  // negative for odd exponents.
   Value isWhole = compare(Predicate::OEQ, b.create<math::FloorOp>(y), y);
   Value half = mul(y, constant(0.5));
   Value isEven = compare(Predicate::OEQ, b.create<math::FloorOp>(half), half);

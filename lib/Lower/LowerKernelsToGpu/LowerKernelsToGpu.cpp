@@ -22,8 +22,8 @@ using namespace heddle::lower;
 /// Memory that the runtime allocates begins at a multiple of this.
 static constexpr int64_t kAlignment = 16;
 
-/// Returns the alignments of the operands and results of every kernel, as far
-/// as all its launches have them.
+/// Returns the alignments of the operands and results of every kernel that hold
+/// in all its launches.
 static llvm::StringMap<SmallVector<int64_t>> getAlignments(ModuleOp module) {
   llvm::StringMap<SmallVector<int64_t>> alignments;
   module.walk([&](rt::LaunchOp launch) {
@@ -50,10 +50,11 @@ static std::optional<GpuRows> parseRows(StringRef text) {
 /// The launches that one launch on the GPU runs.
 using Batch = SmallVector<rt::LaunchOp>;
 
-/// Returns an error unless no launch of the batch writes bytes that another one
+/// Emits an error if a launch of the batch writes bytes that another launch
 /// reads or writes.
 static LogicalResult verifyBatch(const Batch &batch) {
-  // By memory: the bytes that a launch touches, in order.
+  // One access of a launch to a run of bytes. `uses` lists the accesses by
+  // memory.
   struct Use {
     int64_t begin, end;
     bool writes;
@@ -110,7 +111,7 @@ struct LowerKernelsToGpu
     Kernels kernels;
     if (failed(planKernels(module, *shape, kernels)))
       return signalPassFailure();
-    // By the kernels and copies of a launch: the function that runs them.
+    // The function for each list of (kernel, copies) that one launch runs.
     std::map<std::vector<std::pair<std::string, int64_t>>, std::string>
         functions;
     std::vector<Batch> batches;
@@ -150,7 +151,8 @@ struct LowerKernelsToGpu
       }
     }
     for (auto &[name, kernel] : kernels) {
-      // A kernel that no program launches is lowered, too: tests call it.
+      // A kernel that no program launches is lowered, too, because tests call
+      // it.
       std::string same;
       if (!launched.count(name) &&
           failed(lower({{name, 1}}, kernels, *shape, 0, same)))
@@ -182,8 +184,8 @@ private:
     return success();
   }
 
-  /// Splits a batch into launches whose blocks have the same threads, in the
-  /// order of their kernels, and lets the launches of each follow each other.
+  /// Splits a batch into batches whose blocks have the same number of threads.
+  /// Moves the launches of each new batch together, sorted by kernel.
   static std::vector<Batch> split(const Batch &batch, Kernels &kernels) {
     std::map<int64_t, Batch> byThreads;
     Batch flexible;
@@ -234,7 +236,7 @@ private:
       name += "_x" + std::to_string(launches);
     if (parts.size() > 1)
       name += "_mix" + std::to_string(number);
-    // The function of a single kernel takes its name over.
+    // The function of a single kernel takes the kernel's name.
     OpBuilder builder(first);
     FailureOr<LLVM::LLVMFuncOp> function =
         emitGpuFunction(builder, name, list, shape);

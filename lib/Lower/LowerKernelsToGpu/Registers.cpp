@@ -1,10 +1,10 @@
 //===- Registers.cpp - What a thread keeps in registers -------------------===//
 //
-// The assembler loads the elements of all iterations of an unrolled loop before
-// it computes with them, and spills what does not fit. So a loop is unrolled
-// only if there are registers for that. A loop over values that a thread keeps
-// has to be unrolled, because registers have no index. If its loads do not fit,
-// the block gets fewer threads.
+// ptxas loads the elements of all iterations of an unrolled loop before it
+// computes with them, and spills the elements that do not fit. So a loop is
+// unrolled only if the loaded elements fit into registers. A loop over values
+// that a thread keeps has to be unrolled, because registers have no index. If
+// its loads do not fit, the block gets fewer threads.
 //
 // Example: the gradients of layer normalization of x : [2048, 12288] in bf16.
 // With 512 threads in a block, a thread has 128 registers. It keeps two sums of
@@ -24,9 +24,9 @@ using namespace heddle::lower;
 
 /// Registers of a multiprocessor and of a thread, of 32 bits each.
 static constexpr int64_t kRegistersOfBlock = 1 << 16, kRegistersOfThread = 255;
-/// Those of indices, of a row's scalars and of a body's own values.
+/// Registers for indices, for a row's scalars and for a body's own values.
 static constexpr int64_t kReserved = 24;
-/// More of a body that draws random numbers.
+/// Additional registers of a body that draws random numbers.
 static constexpr int64_t kRandom = 16;
 
 static ElementType elementTypeOf(Value value) {
@@ -55,7 +55,7 @@ int64_t GpuLayout::countKept() const {
 
 GpuLayout::Registers GpuLayout::countRegisters(const SharedNest &shared) const {
   Registers count;
-  // By tensor, what one iteration loads.
+  // For each tensor, the registers of the elements that one iteration loads.
   llvm::DenseMap<Value, int64_t> loaded;
   llvm::DenseSet<Value> stored;
   for (unsigned index : shared.nest->statements) {
@@ -105,7 +105,8 @@ int64_t GpuLayout::getMostUnrolled(const SharedNest &shared) const {
   return std::clamp<int64_t>(free / count.ofIteration, 1, kMostUnrolled);
 }
 
-/// Whether a body draws random numbers, whose words it holds as 64 bits.
+/// Returns whether a body draws random numbers. It holds their words in 64
+/// bits.
 static bool drawsRandomNumbers(const Statement &statement) {
   return statement.op
       ->walk([](arith::XOrIOp op) {
@@ -132,7 +133,8 @@ int64_t GpuLayout::countRegisters() const {
 }
 
 int64_t GpuLayout::countBlocksAtOnce() const {
-  // Newer GPUs for graphics have the fewest threads.
+  // The threads of a multiprocessor on newer graphics GPUs, which have the
+  // fewest.
   constexpr int64_t kThreads = 1536;
   int64_t registers = llvm::alignTo(countRegisters(), 8);
   return std::clamp<int64_t>(kRegistersOfBlock / (threads() * registers), 1,

@@ -24,7 +24,7 @@ struct GpuEmitter::NestState {
     unsigned statement, result;
     const Access *write;
     mlir::TypedAttr initial; ///< of each thread
-    mlir::TypedAttr start;   ///< what the reduction starts from
+    mlir::TypedAttr start;   ///< the start of the reduction
     Combiner combiner;       ///< null if no threads share the reduction
     Carried current;         ///< one value for each adjacent column, or one
   };
@@ -41,7 +41,8 @@ struct GpuEmitter::NestState {
       llvm::append_range(values, sum.current);
     return values;
   }
-  /// Adds what the reduction starts from to what the threads combined.
+  /// Combines the start of the reduction with the result that the threads
+  /// combined.
   mlir::Value complete(GpuEmitter &emitter, const Sum &sum,
                        mlir::Value total) const {
     if (!sum.combiner.op || sum.start == sum.initial)

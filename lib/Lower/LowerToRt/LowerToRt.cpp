@@ -35,8 +35,8 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
       function.erase();
   }
 
-  /// Returns the manifest's entry for an argument or result. It belongs to the
-  /// ranks of the function unless it has fewer.
+  /// Returns the manifest's entry for an argument or result. It belongs to all
+  /// ranks of the function, unless its attributes name fewer ranks.
   static rt::PortAttr getPort(func::FuncOp function, StringRef kind,
                               unsigned index, Type type,
                               DictionaryAttr attributes) {
@@ -55,8 +55,9 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
         if (auto given = dyn_cast<RankedTensorType>(attribute.getValue()))
           global = given;
     }
-    // What goes from part to part of a pipeline has no caller. A partial sum
-    // stays one: each rank gets that of the rank with its other coordinates.
+    // The caller does not see values that pass between the stages of a
+    // pipeline. A partial sum is passed as it is: each rank receives the part
+    // of the rank whose other coordinates are equal.
     if (sharding && function->hasAttr(kStageProgramAttrName) && !role)
       sharding = sharding.withoutPartial();
     if (!name)

@@ -85,7 +85,7 @@ private:
     return builder.getI32IntegerAttr(number);
   }
   /// Returns the operators that the call made of `op` serves. If `op` has no
-  /// name, the names of its function and of the op stand for it.
+  /// name, uses the names of its function and of the op's kind.
   ServesAttr servesOf(mlir::Operation *op);
   /// Returns the operators that a copy of the value serves.
   ServesAttr servesOfValue(mlir::Value value);

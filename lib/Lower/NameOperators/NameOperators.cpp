@@ -1,8 +1,8 @@
 //===- NameOperators.cpp - heddle-name-operators --------------------------===//
 //
-// Two sweeps over a function. Backwards: does data flow to operators, or only
-// into variables? Forwards: names and kinds. The pass's description has the
-// rules.
+// Sweeps over a function twice. The backward sweep finds whether data flows to
+// operators or only into variables. The forward sweep derives names and kinds.
+// The pass's description has the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ struct Source {
   ServesAttr serves;
   /// The value depends on no tensor of more than one element.
   bool isScalar = false;
-  /// The name is that of an operator or variable.
+  /// The name is the name of an operator or variable.
   bool hasName = false;
   /// Number of ops with several operands between the value and the op that gave
   /// the name.
@@ -255,8 +255,8 @@ void Namer::namePart(tensor::ExtractSliceOp slice) {
       sourceOf.lookup(slice.getSource()).join);
   if (!concat)
     return;
-  // The dimension that is cut. A collective or a reshape may have moved it, but
-  // it has the same size.
+  // The sliced dimension. A collective or a reshape may have moved it, but its
+  // size is the same.
   ArrayRef<int64_t> whole = slice.getSourceType().getShape(),
                     sizes = slice.getStaticSizes();
   std::optional<size_t> cut;
@@ -333,8 +333,8 @@ void Namer::run() {
     if (!name || name.empty())
       name = StringAttr::get(context,
                              function.getSymName() + ".argument" + Twine(i));
-    // This name is of data, so `hasName` is false: an operator's name is
-    // preferred.
+    // `hasName` stays false, because this is a name of data, and the name of an
+    // operator is preferred.
     sourceOf[argument] = {ServesAttr::get(context, DataKind::Activation, name),
                           isScalar(argument.getType())};
   }

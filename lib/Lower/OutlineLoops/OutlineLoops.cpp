@@ -68,7 +68,7 @@ static scf::WhileOp toWhile(scf::ForOp loop) {
 
 /// Returns whether the value can be computed again inside the loop without an
 /// operand from outside: constants, the device's place in the mesh, arithmetic
-/// on these, and tensors that only begin (tensor.empty, fills).
+/// on these, and initial tensors (tensor.empty, fills).
 static bool isRepeatable(Value value) {
   SmallVector<Value> open = {value};
   llvm::DenseSet<Value> seen;

@@ -30,8 +30,8 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// Tensor cores want rows that begin at multiples of 16 bytes. Rows that do not
-/// are padded to a multiple of `kPaddedElements`.
+/// Tensor cores need rows that begin at multiples of 16 bytes. Other rows are
+/// padded to a multiple of `kPaddedElements`.
 static constexpr int64_t kRowBytes = 16, kPaddedElements = 64;
 
 static RankedTensorType withSize(RankedTensorType type, int64_t dim,
@@ -94,7 +94,8 @@ bool Padder::isWanted() {
 
 Value Padder::pad(Value value, int64_t dim) {
   auto type = cast<RankedTensorType>(value.getType());
-  // A kernel converts and pads at once, if it reads what is converted.
+  // Pads the operand of a conversion, so that one kernel both pads and
+  // converts.
   if (auto narrow = value.getDefiningOp<arith::TruncFOp>())
     return rewriter.create<arith::TruncFOp>(
         narrow.getLoc(), withSize(type, dim, padded), pad(narrow.getIn(), dim));
@@ -132,8 +133,8 @@ void Padder::run() {
   rewriter.eraseOp(logits);
 }
 
-/// The target's logit is read where it lies, since no row of masked logits
-/// does.
+/// Reads the target's logit from the unmasked logits, because a kernel keeps no
+/// row of masked logits in memory.
 void Padder::replaceLoss(CrossEntropyOp loss, Value whole, Value masked) {
   Location loc = loss.getLoc();
   RankedTensorType rows = loss.getLoss().getType();

@@ -61,7 +61,7 @@ void BufferSharing::setValues(int content, ArrayRef<int> parts) {
 
 bool BufferSharing::sameValues(const Content &x, const Content &y,
                                int64_t shift) {
-  // Byte `at` of x lies where byte at + shift of y lies.
+  // Byte `at` of x and byte `at + shift` of y have the same place.
   int64_t at = std::max<int64_t>(0, -shift);
   int64_t end = std::min(x.bytes, y.bytes - shift);
   auto find = [](const Content &content, int64_t byte) {

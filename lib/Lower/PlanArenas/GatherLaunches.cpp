@@ -68,7 +68,8 @@ private:
   }
 
   /// Moves an op in front of another one. Unlike Operation::moveBefore(), it
-  /// leaves the order of the other ops known, which all ops are asked for.
+  /// keeps the cached order of the other ops valid, because this class compares
+  /// positions of ops often.
   void moveBefore(Operation *op, Block::iterator place) {
     if (Block::iterator(op) == place)
       return;
@@ -107,8 +108,8 @@ bool Gatherer::isReadBehind(Operation *place, Value value, Operation *except) {
   });
 }
 
-/// Adds to `moved` the ops that have to move in front of `place` so that
-/// `value` is known there, in their order. Returns false if they cannot move.
+/// Adds to `moved`, in program order, the ops that have to move in front of
+/// `place` so that `value` is defined there. Returns false if they cannot move.
 bool Gatherer::collectMoved(Value value, Operation *place,
                             llvm::SetVector<Operation *> &moved) {
   Operation *maker = value.getDefiningOp();
@@ -151,8 +152,8 @@ bool Gatherer::join(Batch &batch, func::CallOp call) {
 }
 
 /// Moves the calls of the batch in front of the call if all readers of their
-/// results come later. The second stages of sums over rows do: their partial
-/// sums are small, and the update alone reads the sums.
+/// results come later. The second stages of sums over rows are such calls:
+/// their partial sums are small, and only the update reads the sums.
 bool Gatherer::defer(Batch &batch, func::CallOp call) {
   int64_t kept = 0;
   llvm::DenseSet<Value> operands;
@@ -220,10 +221,10 @@ bool Gatherer::canMoveTo(func::CallOp call, Operation *place,
   });
 }
 
-/// Brings batches of different kernels together whose places are at most a
-/// layer apart, so that values live hardly longer.
+/// Joins batches of different kernels whose places are at most a layer apart.
+/// At this distance, live ranges grow only a little.
 void Gatherer::gatherNear() {
-  // Only what takes time counts.
+  // The distance counts only ops that take time.
   int64_t near = lower::KernelTarget::gpu().near, calls = 0;
   DenseMap<Operation *, int64_t> positions;
   for (Operation &op : block)

@@ -12,15 +12,15 @@ using llvm::SmallVector;
 
 int64_t heddle::getMaxLiveBytes(ArrayRef<LiveBuffer> buffers,
                                 int64_t alignment) {
-  // Changes of the number of live bytes: births at `first`, deaths after
-  // `last`.
+  // Changes of the number of live bytes: a buffer adds its size at `first` and
+  // subtracts it after `last`.
   SmallVector<std::pair<int64_t, int64_t>> changes;
   for (const LiveBuffer &buffer : buffers) {
     int64_t bytes = llvm::alignTo(buffer.bytes, alignment);
     changes.push_back({buffer.first, bytes});
     changes.push_back({buffer.last + 1, -bytes});
   }
-  // At one position, deaths (negative) come first.
+  // At one position, negative changes come first.
   llvm::sort(changes);
   int64_t live = 0, most = 0;
   for (auto [position, bytes] : changes)

@@ -123,7 +123,8 @@ void ArenaPlanner::annotate(func::FuncOp program,
   }
 }
 
-/// Removes barriers. The order of the program, which they decide, is final.
+/// Removes barriers, because the order of the program, which barriers
+/// constrain, is final.
 static void eraseBarriers(func::FuncOp program) {
   for (auto barrier : llvm::make_early_inc_range(program.getOps<BarrierOp>())) {
     barrier.replaceAllUsesWith(barrier.getValues());
@@ -143,7 +144,8 @@ struct PlanArenas : heddle::impl::PlanArenasPassBase<PlanArenas> {
       if (!function.isExternal() && !function->hasAttr(kKernelAttrName))
         programs.push_back(function);
     llvm::for_each(programs, eraseBarriers);
-    // Here, because calls that run together need their memory together.
+    // Gathers launches before it plans memory, because calls that run together
+    // need their memory at the same time.
     if (isForGpu(module))
       llvm::for_each(programs, gatherLaunches);
     for (func::FuncOp program : programs)

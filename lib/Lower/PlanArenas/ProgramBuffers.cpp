@@ -200,7 +200,7 @@ LogicalResult Placer::addContents() {
         start = wait.getStart();
       int content = addContent(result, start ? positions[start] : position);
       sharing.setReady(content, position);
-      sharing.extend(content, position); // written until then, if not read
+      sharing.extend(content, position); // live while it is written
       if (std::optional<int64_t> offset = getViewOffset(result))
         addView(contents.lookup(op->getOperand(0)), content, *offset);
       else if (auto load = dyn_cast<LoadOp>(op))
@@ -241,7 +241,7 @@ void Placer::addLoad(LoadOp load) {
   Variable &variable = getVariable(load.getVariableAttr().getAttr());
   int content = contents.lookup(load.getResult());
   sharing.setValues(content, variable.versions.back());
-  // If the load has to be copied, the copy reads the variable at the load.
+  // A copy of the load reads the variable at the position of the load.
   sharing.extend(variable.versions.back(), positions[load]);
   variable.loads.push_back(content);
 }
@@ -309,8 +309,8 @@ void Placer::placeInPlace() {
         int written = contents.lookup(result);
         if (sharing.getBytes(read) != sharing.getBytes(written))
           continue;
-        // Taking a part of a larger buffer would keep the whole buffer alive.
-        // Padding is little more.
+        // A result that takes a part of a larger buffer keeps the whole buffer
+        // alive. A buffer that is larger only by its padding is fine.
         int group = sharing.getGroup(read);
         int64_t bytes = sharing.getBytes(written);
         if (sharing.getBytesOfGroup(group) > bytes + bytes / 16 &&

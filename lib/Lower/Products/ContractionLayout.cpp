@@ -93,7 +93,7 @@ public:
   }
 
 private:
-  /// Returns the letters of a kind, and null for the choice of none.
+  /// Returns the letters of a kind, and null for the choice of no letter.
   SmallVector<const Letter *> candidates(bool (Letter::*kind)() const) {
     SmallVector<const Letter *> list;
     for (const Letter &factor : factors)
@@ -126,7 +126,7 @@ private:
     setStrides(layout.aStrides, m ? m->a : 0, k ? k->a : 0, layout.m, layout.k);
     setStrides(layout.bStrides, k ? k->b : 0, n ? n->b : 0, layout.k, layout.n);
     layout.cRowStride = m ? m->c : layout.n;
-    // Sums are the innermost loops, so that C stays in the cache.
+    // Summed letters become the innermost loops, so that C stays in the cache.
     for (bool sums : {false, true})
       for (const Letter &factor : factors)
         if (&factor != m && &factor != n && &factor != k &&
@@ -138,8 +138,8 @@ private:
     return layout;
   }
 
-  /// Sets both strides. A stride of 0 stands for an extent of 1, where any
-  /// number is right.
+  /// Sets both strides. A stride of 0 means that the extent is 1. Then any
+  /// stride is correct.
   static void setStrides(int64_t (&strides)[2], int64_t row, int64_t column,
                          int64_t rows, int64_t columns) {
     if (!row)

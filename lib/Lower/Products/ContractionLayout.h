@@ -39,16 +39,16 @@ getProductLayout(ContractionAttr contraction, mlir::RankedTensorType lhs,
                  std::optional<llvm::ArrayRef<int64_t>> biasAlong,
                  std::string &why);
 
-/// The layout of a product with the sums of an operand, and which one they are
-/// of: A's rows or B's columns.
+/// The layout of a product that also sums an operand. Says whether the sums are
+/// those of A's rows or of B's columns.
 struct SumsLayout {
   ProductLayout product;
   bool ofA;
 };
 
 /// Finds the layout of a product that also sums lhs or rhs over the letters
-/// that the result lacks. Sums of B move on with the loops as a bias would.
-/// Those of A are only of one product.
+/// that the result lacks. Sums of B advance with the loops, as a bias does.
+/// Sums of A need a layout without loops.
 std::optional<SumsLayout> getSumsLayout(ContractionAttr contraction,
                                         mlir::RankedTensorType lhs,
                                         mlir::RankedTensorType rhs,

@@ -81,8 +81,9 @@ static Value skipCopies(Value value, std::string &letters) {
 }
 
 /// Returns whether the letters form a product. A letter of only one operand
-/// that the result lacks would be a sum over that operand alone, and a letter
-/// of no operand a repetition. Neither is a product.
+/// that the result lacks would be a sum over that operand alone. A letter of
+/// the result that neither operand has would be a broadcast. Neither is a
+/// product.
 static bool isProduct(StringRef lhs, StringRef rhs, StringRef result,
                       unsigned numLoops) {
   for (unsigned loop = 0; loop < numLoops; ++loop) {
@@ -104,7 +105,8 @@ struct RaiseContraction : OpInterfaceRewritePattern<linalg::LinalgOp> {
         op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0 ||
         !addsProducts(op))
       return failure();
-    // Keeps the op, for heddle-decompose-ops to refuse the undefined values.
+    // Keeps the op. heddle-decompose-ops then emits an error on the undefined
+    // values.
     Value init = op.getDpsInitOperand(0)->get();
     if (init.getDefiningOp<tensor::EmptyOp>())
       return failure();

@@ -45,7 +45,7 @@ Value lower::fromProgramTensor(OpBuilder &builder, Location loc, Value tensor,
   return number;
 }
 
-/// Returns whether the op on tensors is the op on each of their elements.
+/// Returns whether the op, applied to tensors, acts on each element separately.
 static bool isMappable(Operation *op) {
   return OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1;
 }
@@ -98,7 +98,7 @@ Value ScalarTensors::makeExtract(tensor::ExtractOp op) {
       ones, ones);
 }
 
-/// Casts between i64, which stands for indices, and other integers.
+/// Casts between i64, which represents an index, and other integers.
 static Value makeCast(OpBuilder &builder, Location loc, Value from,
                       RankedTensorType type, bool isSigned) {
   unsigned have = cast<RankedTensorType>(from.getType())

@@ -18,8 +18,8 @@ public:
   /// scalar is. Null if the scalar depends on more than constants, tensors and
   /// mappable ops.
   mlir::Value get(mlir::Value scalar);
-  /// Returns the op without a form on tensors at which get() failed. Null if
-  /// get() failed at a block's argument.
+  /// Returns the op that made get() fail, because it has no form on tensors.
+  /// Null if a block's argument made get() fail.
   mlir::Operation *findUnknown(mlir::Value scalar) const;
 
 private:

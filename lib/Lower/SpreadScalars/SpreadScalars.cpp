@@ -325,8 +325,8 @@ static LogicalResult spreadScalars(func::FuncOp function) {
   return success();
 }
 
-/// Rounds constants. MLIR's folding does so only if no digit is lost, and the
-/// rounding would become a kernel.
+/// Rounds constants. MLIR folds such an op only if no digit is lost. Otherwise
+/// the rounding would become a kernel.
 static void roundConstants(func::FuncOp program) {
   program.walk([](arith::TruncFOp round) {
     DenseElementsAttr value;

@@ -140,7 +140,7 @@ MemoryUses::use(int64_t begin, int64_t end, const Moment &now, bool writes,
 // The walk
 //===----------------------------------------------------------------------===//
 
-/// Adds the calls to `clock` that are over by `other`.
+/// Adds to `clock` the calls that are over according to `other`.
 static void join(Clock &clock, const Clock &other) {
   for (auto [mine, theirs] : llvm::zip(clock, other))
     mine = std::max(mine, theirs);
@@ -208,9 +208,9 @@ void OrderChecker::waitForAll() {
 }
 
 LogicalResult OrderChecker::checkLoop(rt::WhileOp loop) {
-  // The host waits for all streams after each run of `before`. So each pass of
-  // `after` and `before` meets only its own uses, and the ops behind the loop
-  // meet no uses of the loop.
+  // The host waits for all streams after each run of `before`. So a use in one
+  // pass of `after` and `before` can conflict only with uses in the same pass,
+  // and an op behind the loop conflicts with no use in the loop.
   if (failed(check(loop.getBefore().front())))
     return failure();
   waitForAll();

@@ -1,7 +1,7 @@
 //===- StreamOrder.h - Checks the order of calls on streams -----*- C++ -*-===//
 //
 // Calls on one stream run one after the other. Calls on two streams run in any
-// order that events allow. All these orders must give the same numbers. So two
+// order that events allow. All these orders must give the same results. So two
 // calls that touch the same bytes must be ordered if one of them writes.
 //
 //===----------------------------------------------------------------------===//

@@ -51,8 +51,9 @@ private:
     return success();
   }
 
-  /// Checks the stage or device of a program, its ranks, and that there is no
-  /// other program of the kind. Remembers what it makes.
+  /// Checks the stage or device of a program and its ranks, and that no other
+  /// program has the same stage and kind. Records the values that the program
+  /// makes.
   LogicalResult verifyPlace(rt::ProgramOp program, StageProgramAttr part) {
     bool isOfDevice = isOncePerStep(part.getWork());
     int64_t stage = part.getStage(),
@@ -86,7 +87,8 @@ private:
     return success();
   }
 
-  /// Returns the position of a part when one micro-batch goes through all.
+  /// Returns the position of a part in the order in which one micro-batch runs
+  /// through all parts.
   int64_t getPosition(StageProgramAttr part) const {
     int64_t stages = schedule.getNumStages();
     switch (part.getWork()) {
@@ -101,13 +103,14 @@ private:
     case StageWork::Update:
       return 2 * stages + 2;
     case StageWork::Report:
-      return 2 * stages + 3 + part.getStage(); // a device here
+      return 2 * stages + 3 + part.getStage(); // here, the stage is a device
     }
     return 0;
   }
 
   LogicalResult verifyInputs(rt::ProgramOp program, StageProgramAttr part) {
-    // Weights' passes run behind their own stage's backward pass, some time.
+    // A stage's weight-gradient pass may run at any time after the stage's
+    // backward pass.
     int64_t end = part.getWork() == StageWork::BackwardWeights
                       ? 2 * schedule.getNumStages() - part.getStage()
                       : getPosition(part);

@@ -8,10 +8,10 @@
 
 namespace heddle {
 
-/// Checks that tables can be made of the module's pipeline, if it has one: its
-/// schedule fits the mesh and the micro-batches; each stage of the schedule has
-/// one program of a kind, on the ranks of its device; a program reads only
-/// values that every schedule makes before.
+/// Checks that tables can be built for the module's pipeline, if it has one.
+/// The schedule must fit the mesh and the micro-batches. Each stage must have
+/// one program of each kind, on the ranks of the stage's device. A program may
+/// read only values that every schedule makes earlier.
 mlir::LogicalResult verifyPipeline(mlir::ModuleOp module);
 
 } // namespace heddle

@@ -70,8 +70,8 @@ FailureOr<Sanitizer> heddle::parseSanitizer(Location loc, StringRef text) {
                         << text << "'";
 }
 
-/// Returns "x" for "x/", which is the same folder: the temporary folder must
-/// lie beside it, not in it.
+/// Returns "x" for "x/", so that the temporary folder, whose name is derived
+/// from this path, lies beside the folder and not in it.
 static StringRef withoutSlashes(StringRef path) {
   while (path.size() > 1 && path.ends_with("/"))
     path = path.drop_back();

@@ -58,9 +58,9 @@ public:
       return std::pair(b.first, a.second.getName()) <
              std::pair(a.first, b.second.getName());
     });
-    // Three parts per thread keep all threads busy to the end. A part takes
-    // some time itself, because it has a context of its own: a small module has
-    // fewer.
+    // Three parts per thread keep all threads busy to the end. Each part costs
+    // some time, because it has a context of its own, so a small module has
+    // fewer parts.
     int64_t perThread = std::clamp<int64_t>(allOps / (threads * 500), 1, 3);
     size_t parts = std::min<size_t>(threads * perThread, kernels.size());
     SmallVector<SmallVector<Operation *>> members(parts);
@@ -134,9 +134,9 @@ void setAttributes(llvm::Module &module, const NativeTarget &target) {
   }
 }
 
-/// Makes each fma that may round twice (`contract`) a product and a sum, for a
-/// CPU that has no such instruction: a call of fmaf for each element would take
-/// many times longer.
+/// Splits each fma that may round twice (`contract`) into a product and a sum,
+/// for a CPU without fma instructions. A call of fmaf for each element would
+/// take many times longer.
 void splitMultiplyAdds(llvm::Module &module, const NativeTarget &target) {
   if (!llvm::Triple(target.triple).isX86() ||
       llvm::is_contained(target.requiredFeatures, "fma"))

@@ -25,7 +25,7 @@ void LLVMInitializeNVPTXAsmPrinter();
 static constexpr StringLiteral kTriple = "nvptx64-nvidia-cuda";
 
 /// PTX for an older chip runs on newer ones, too. LLVM 19 knows chips up to
-/// sm_90a, whose PTX only serves Hopper.
+/// sm_90a. PTX for sm_90a runs only on Hopper.
 static constexpr StringLiteral kChips[] = {"sm_80", "sm_86", "sm_87",
                                            "sm_89", "sm_90", "sm_90a"};
 
@@ -76,8 +76,9 @@ heddle::optimizeForGpu(ModuleOp module, llvm::TargetMachine &machine,
   registerNVVMDialectTranslation(registry);
   module.getContext()->appendDialectRegistry(registry);
   OwningOpRef<ModuleOp> part(ModuleOp::create(module.getLoc()));
-  // The alignment of accesses follows from it. Without it, numbers of 64 bits
-  // would be aligned to four bytes, and be two accesses each.
+  // Sets the data layout, from which the alignment of accesses follows. Without
+  // it, a number of 64 bits would be aligned to four bytes and need two
+  // accesses.
   llvm::DataLayout layout = machine.createDataLayout();
   (*part)->setAttr(LLVM::LLVMDialect::getDataLayoutAttrName(),
                    StringAttr::get(module.getContext(),

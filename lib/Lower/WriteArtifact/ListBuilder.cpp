@@ -28,9 +28,9 @@ void ListBuilder::add(TableEntry entry,
   entries.push_back(std::move(entry));
 }
 
-/// Gives each value a slot of its size. A slot whose value has been read for
-/// the last time is taken again, the one that has been free for longest first,
-/// so that little has to be waited for.
+/// Gives each value a slot of its size. A slot is reused after the last read of
+/// its value. The slot that has been free for longest is reused first, which
+/// keeps waits short.
 void ListBuilder::assignSlots() {
   struct Slot {
     unsigned index, freeFrom;
@@ -66,8 +66,9 @@ void ListBuilder::assignSlots() {
   }
 }
 
-/// Lets each entry wait for the entries of other streams that its slots need: a
-/// reader for the writer, a writer for the readers of the value before.
+/// Makes each entry wait for entries of other streams that use its slots: a
+/// reader waits for the writer, and a writer waits for the readers of the
+/// slot's previous value.
 void ListBuilder::addWaits() {
   struct State {
     std::optional<unsigned> writer;
@@ -90,7 +91,8 @@ void ListBuilder::addWaits() {
       needed.insert(state.readers.begin(), state.readers.end());
       state = {i, {}};
     }
-    // A wait for an entry is one for all earlier entries of its stream.
+    // A wait for an entry also waits for all earlier entries of the entry's
+    // stream.
     for (unsigned other : needed) {
       int32_t of = entries[other].stream;
       unsigned &known = waited[{entry.stream, of}];

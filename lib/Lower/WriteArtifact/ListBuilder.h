@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-/// A value of one micro-batch that goes from a part to others: the name of its
-/// ports, and the micro-batch.
+/// A value of one micro-batch that one part of the pipeline makes and other
+/// parts read: the name of its ports, and the micro-batch.
 using TableValue = std::pair<llvm::StringRef, int64_t>;
 
 /// Writes the entries of one device of a pipeline, the slots for the values

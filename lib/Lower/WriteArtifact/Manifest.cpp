@@ -107,7 +107,7 @@ static void writeInit(json::OStream &out, InitAttr init) {
 }
 
 namespace {
-/// The sets of ranks in a manifest. The first is that of all ranks.
+/// The sets of ranks in a manifest. The first set is that of all ranks.
 class RankSets {
 public:
   RankSets(ModuleOp module, ArrayRef<EntryTable> tables) {
@@ -212,7 +212,7 @@ static void writePlaces(json::OStream &out, StringRef key,
   });
 }
 
-/// Writes an entry. `group` is that of transfers.
+/// Writes an entry. `group` is the group of all transfers.
 static void writeEntry(json::OStream &out, const TableEntry &entry,
                        int64_t group) {
   if (entry.kind == TableEntry::Kind::Call) {

@@ -73,8 +73,8 @@ heddle::createTargetMachine(Location loc, const NativeTarget &target,
   return machine;
 }
 
-/// Returns the features of the CPU and those that were asked for, without those
-/// that add no instructions for generated code.
+/// Returns the features of the CPU and the requested features. Leaves out
+/// features that add no instructions for generated code.
 static std::vector<std::string>
 getRequiredFeatures(const llvm::Triple &triple,
                     const llvm::MCSubtargetInfo &info) {

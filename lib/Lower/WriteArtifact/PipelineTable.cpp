@@ -1,13 +1,14 @@
 //===- PipelineTable.cpp - The table of a pipeline's entry point ----------===//
 //
 // Writes the entries of each device of a pipeline: calls in the order of the
-// schedule, transfers of what one device makes and another reads, the slots in
-// between, and the waits that these need.
+// schedule, transfers of values that one device makes and another reads, the
+// slots that hold these values, and the waits that slots need.
 //
 // A receive stands one call early, so that it is under way while the call
 // computes. Two channels (from one device to another, of activations or of
 // gradients) that share a device are on different streams, as long as there are
-// enough: otherwise the receive of one would keep back the send of another.
+// enough streams. On one stream, the receive of one channel would delay the
+// send of another.
 //
 //===----------------------------------------------------------------------===//
 
@@ -218,8 +219,8 @@ getReaders(const llvm::SetVector<const ProgramPorts *> &programs,
   return devices;
 }
 
-/// Finds what each channel sends. A value is sent right after the call that
-/// makes it.
+/// Finds the values that each channel sends. A value is sent right after the
+/// call that makes it.
 void PipelineTable::findChannels() {
   for (int64_t device = 0; device < devices; ++device)
     for (const Call &call : calls[device])
@@ -260,7 +261,8 @@ void PipelineTable::buildList(int64_t device) {
       const ProgramPorts &source = *producers[port.getName().getValue()];
       if (getDevice(source) == device || present.count(value))
         continue;
-      // What was sent before arrives before.
+      // A channel keeps its order, so values that were sent earlier are
+      // received first.
       Channel channel = getChannel(source, device);
       while (!present.count(value)) {
         TableValue next = channels[channel][received[channel]++];
@@ -334,7 +336,7 @@ EntryTable PipelineTable::build() {
   table.hasBarrier = table.role != ProgramRole::Step ||
                      !module->hasAttr(kNoStepBarrierAttrName);
   auto text = module->getAttrOfType<StringAttr>(kStageTableAttrName);
-  // heddle-cut-stages has made this schedule before.
+  // Cannot fail: heddle-cut-stages has already made this schedule.
   schedule = llvm::cantFail(getSchedule(pipeline, text ? text.getValue() : "",
                                         devices, count ? count.getInt() : 0));
   choosePorts();

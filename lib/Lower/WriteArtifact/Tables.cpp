@@ -71,8 +71,8 @@ std::vector<EntryTable> heddle::getTables(ModuleOp module) {
   auto *accumulate = find(ProgramRole::Accumulate),
        *update = find(ProgramRole::Update);
   auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName);
-  // Results of @accumulate would be overwritten by the next micro-batch; it has
-  // none.
+  // A step needs an @accumulate without results, because the next micro-batch
+  // would overwrite them.
   bool hasStep = count && accumulate != programs.end() &&
                  update != programs.end() && accumulate->outputs.empty();
   std::vector<EntryTable> tables;
