@@ -281,7 +281,8 @@ void OrderProgram::runOnOperation() {
     return signalPassFailure();
   const MeshTopology &topology = sequences->getTopology();
   ScheduleOptions options;
-  // If variables alone do not fit, no order does, and none is better for it.
+  // If the variables alone exceed the memory, no order fits, so there is no
+  // limit for the scheduler.
   int64_t free = memory > 0
                      ? int64_t(memory)
                      : getFreeBytes(module, topology.getCluster().device);

@@ -62,7 +62,7 @@ struct Event {
   CallRef cause;
 };
 
-/// What is the same each time that a call runs.
+/// Properties of a call that are the same each time it runs.
 struct KnownCall {
   double seconds = 0, slowdown = 1;
   std::optional<Communication> communication; ///< if it is one
