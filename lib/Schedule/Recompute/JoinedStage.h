@@ -60,9 +60,9 @@ mlir::LogicalResult verifyPorts(mlir::func::FuncOp program);
 llvm::SmallVector<mlir::Operation *> getBorders(mlir::func::FuncOp function);
 
 /// Returns the values that the parts before an op give to the parts behind it:
-/// those that are made, or are arguments, before it and are read behind it.
-/// Leaves out values that depend on variables and constants alone, because each
-/// part makes its own copy of them.
+/// arguments that are read before it, and results of ops before it, if they are
+/// read behind it. Leaves out values that depend on variables and constants
+/// alone, because each part makes its own copy of them.
 llvm::SmallVector<mlir::Value> getKept(mlir::func::FuncOp function,
                                        mlir::Operation *border);
 

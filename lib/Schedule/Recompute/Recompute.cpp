@@ -52,7 +52,8 @@ private:
                          ArrayRef<Segment> segments);
   /// Writes the choice into the function, and returns the number of new ops.
   int64_t apply(func::FuncOp function, const Choice &choice);
-  /// Returns the live bytes of the function if the choice were applied.
+  /// Returns the live bytes that the function would have with the choice
+  /// applied.
   int64_t tryChoice(func::FuncOp function, const Choice &choice);
   /// Returns the live bytes of a function. In a pipeline, those of the
   /// micro-batches in flight count, too.

@@ -171,7 +171,8 @@ LogicalResult Engine::beginTransfer(Place place,
   return success();
 }
 
-/// Returns what a communication takes, with the time that the model gives it.
+/// Returns the traffic of a communication, scaled to the time that the model
+/// gives it.
 Engine::Effort Engine::getEffort(const Communication &communication,
                                  Traffic traffic) {
   const ClusterDevice &device = topology.getCluster().device;
