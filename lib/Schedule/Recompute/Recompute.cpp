@@ -74,8 +74,8 @@ private:
 };
 } // namespace
 
-/// Returns whether running the op once more changes nothing. A collective may
-/// run again.
+/// Returns whether the op may run once more without a side effect. True of
+/// collectives, too.
 static bool isRepeatable(Operation *op) {
   return !op->walk([](Operation *inner) {
               return inner->hasTrait<comm::Collective>() ||
@@ -182,8 +182,8 @@ Choice Recompute::chooseForMemory(func::FuncOp function,
     (fits ? high : low) = price;
     (fits ? least : more) = std::move(choice);
   }
-  // Equal segments change their choice at the same price. As few as possible of
-  // them take the choice that keeps less.
+  // Equal segments change their choice at the same price. The choice that keeps
+  // fewer bytes is taken for as few of them as possible.
   size_t fits = segments.size(), exceeds = 0;
   auto mix = [&](size_t count) {
     Choice choice = more;

@@ -207,7 +207,8 @@ Verifier::getInputs(const StageTask &task) const {
   return inputs;
 }
 
-/// Simulates all devices with the times of the schedule.
+/// Sets the begin and end of each task. Emits an error if devices wait for each
+/// other for ever.
 llvm::Error Verifier::setTimes() {
   std::vector<std::optional<double>> ends(places.size());
   std::vector<size_t> next(schedule.devices.size());
