@@ -14,7 +14,8 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// Cuts a product whose result only goes to a reduce-scatter, and that alike.
+/// Cuts a product whose only reader is `scatter`, and cuts `scatter` into the
+/// same chunks of rows.
 static void chunkScatter(comm::ReduceScatterOp scatter, int64_t chunks) {
   auto product = scatter.getInput().getDefiningOp<ContractOp>();
   if (scatter.getDim() == 0 || !product || !product.getResult().hasOneUse() ||

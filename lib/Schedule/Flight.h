@@ -37,7 +37,7 @@ private:
   llvm::DenseMap<std::pair<mlir::Attribute, mlir::Attribute>, int32_t> known;
 };
 
-/// Emits an error if a device cannot have so many communication streams.
+/// Emits an error if a device cannot have `streams` communication streams.
 mlir::LogicalResult verifyStreams(mlir::Operation *op, int32_t streams);
 
 } // namespace heddle

@@ -11,8 +11,8 @@ namespace heddle {
 
 /// Returns the bytes of a device that the variables of a module, and the
 /// arguments and results of its programs, leave free. If `ranks` is set, only
-/// the programs of these ranks count, and of their arguments and results those
-/// that are no slots of a pipeline.
+/// the programs of these ranks count, and only those arguments and results that
+/// are no slots of a pipeline.
 int64_t getFreeBytes(mlir::ModuleOp module, const ClusterDevice &device,
                      RanksAttr ranks = RanksAttr());
 
@@ -21,8 +21,8 @@ bool isView(mlir::Operation *op);
 
 /// Returns the most bytes of tensors that are live at one op of the block, in
 /// the order of its text. A view lies in its operand. Variables and constants
-/// do not count. As no op works in place here and none are fused, a program
-/// whose memory is planned needs less.
+/// do not count. This is an upper bound of the planned memory, because no op is
+/// fused or works in place yet.
 int64_t getPeakBytes(mlir::Block &block);
 
 } // namespace heddle

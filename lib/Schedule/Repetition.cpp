@@ -54,8 +54,9 @@ SmallVector<Run> heddle::findLeastRuns(ArrayRef<uint64_t> shapes,
     most = std::max(most, covered.emplace_back(countCovered(period)));
   if (2 * most < count)
     return {};
-  // Parts of a layer may repeat, too, as the steps of a ring do. They leave out
-  // what lies between them in each layer.
+  // Parts of a layer may repeat, too, as the steps of a ring do. But then the
+  // ops between two rings are in no run, so a shorter period covers fewer ops
+  // than the period of a layer.
   auto *least =
       llvm::find_if(covered, [&](int64_t ops) { return 10 * ops >= 9 * most; });
   period = static_cast<int32_t>(least - covered.begin()) + 1;

@@ -16,9 +16,9 @@ mlir::Value joinRows(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::ValueRange rows);
 
 /// Returns the operand whose outermost dimension is that of the product's
-/// result, if the product can run in so many chunks of rows: it does not
-/// accumulate, the rows divide, they are those of one operand, and no bias runs
-/// along them.
+/// result, if the product can run in `chunks` chunks of rows. It must not
+/// accumulate, `chunks` must divide the rows, only one operand may have the
+/// rows, and no bias may run along them.
 std::optional<unsigned> getRowOperand(ContractOp product, int64_t chunks);
 
 /// Clones an op for a chunk: with another operand, and a chunk of each result.

@@ -66,8 +66,8 @@ void StartCollectives::place(ArrayRef<Flight> flights, Random &random) {
     }
     return;
   case StartOrder::Latest:
-    // A collective that feeds another follows its first reader, which is the
-    // other's start. So the other is placed first.
+    // If collective A feeds collective B, the start of B is the first reader of
+    // A, so B is placed before A.
     for (Flight flight : llvm::reverse(flights)) {
       flight.wait->moveBefore(getFirstReader(flight));
       flight.start->moveBefore(flight.wait);

@@ -9,9 +9,9 @@
 namespace heddle {
 
 /// Lists in which each part of the batch lags behind the part before it, by a
-/// number of collectives. So its forward pass, which communicates much, is
-/// beside the other's backward pass. A lag that shrinks lets all parts end at
-/// the same time.
+/// number of collectives. So the forward pass of the later part, which
+/// communicates much, runs beside the backward pass of the earlier part. A lag
+/// that shrinks lets all parts end at the same time.
 class LaggingParts {
 public:
   struct Lags {

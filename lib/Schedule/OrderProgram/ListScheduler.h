@@ -101,9 +101,9 @@ struct ScheduleOptions {
 };
 
 /// Returns the schedule in which each queue takes the ready unit with the least
-/// rank. While a unit would exceed the limit of live bytes, those that do not
-/// go first. A unit that runs ahead waits while it would exceed a limit, unless
-/// nothing else runs.
+/// rank. While a unit would exceed the limit of live bytes, units that would
+/// not exceed it go first. A unit that runs ahead waits while it would exceed a
+/// limit, unless nothing else runs.
 Schedule scheduleByRank(const UnitGraph &graph, llvm::ArrayRef<double> rank,
                         const ScheduleLimits &limits = {});
 

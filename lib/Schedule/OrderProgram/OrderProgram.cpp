@@ -28,8 +28,8 @@ public:
   /// Puts the ops in the order of the schedule. An op that takes no time comes
   /// right before the first op that needs it. A collective comes right behind
   /// the last computation that it needs, so that it can start as soon as its
-  /// links are free. One that needs no computation comes before the computation
-  /// that runs when it starts by the schedule.
+  /// links are free. A collective that needs no computation comes before the
+  /// computation during which the schedule starts it.
   void order(const Schedule &schedule);
 
 private:
@@ -281,7 +281,8 @@ void OrderProgram::runOnOperation() {
     return signalPassFailure();
   const MeshTopology &topology = sequences->getTopology();
   ScheduleOptions options;
-  // If variables alone do not fit, no order does, and none is better for it.
+  // If the variables alone exceed the memory, no order fits, so there is no
+  // limit for the scheduler.
   int64_t free = memory > 0
                      ? int64_t(memory)
                      : getFreeBytes(module, topology.getCluster().device);

@@ -32,8 +32,9 @@ private:
   std::vector<int32_t> begins, numbers;
 };
 
-/// Makes schedules of one graph from lists of ranks. A search plays the same
-/// graph hundreds of times, so what the graph alone decides is kept.
+/// Makes schedules of one graph from lists of ranks. A search schedules the
+/// same graph hundreds of times, so all data that depend on the graph alone are
+/// computed once.
 class Player {
 public:
   Player(const UnitGraph &graph, const ScheduleLimits &limits);

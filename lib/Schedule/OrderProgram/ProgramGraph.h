@@ -2,7 +2,7 @@
 //
 // A program of phase `kernels` as a graph of units with times. Kernel calls,
 // library calls, collectives and stores are units. Ops that take no time
-// (loads, constants, views, index arithmetic) are none. A unit is after the
+// (loads, constants, views, index arithmetic) are no units. A unit is after the
 // units whose results it reads, also through such ops.
 //
 //===----------------------------------------------------------------------===//

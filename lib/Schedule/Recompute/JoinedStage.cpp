@@ -70,8 +70,8 @@ SmallVector<Value> heddle::getKept(func::FuncOp function, Operation *border) {
 // Joining
 //===----------------------------------------------------------------------===//
 
-/// Returns the names of what the stage's programs give to programs of other
-/// stages.
+/// Returns the names of the arguments of other stages' programs: values with
+/// these names are sent to other stages.
 static llvm::DenseSet<Attribute>
 findReadElsewhere(ArrayRef<func::FuncOp> programs) {
   auto getEntry = [](func::FuncOp function) -> Attribute {
@@ -116,7 +116,7 @@ JoinedStage::JoinedStage(ArrayRef<func::FuncOp> parts) {
   for (func::FuncOp program : parts)
     add(program, program == parts.back());
 
-  // What the stage's own programs read of each other is no result.
+  // A value that only the stage's own programs read is no result.
   llvm::DenseSet<Attribute> elsewhere = findReadElsewhere(parts), own;
   for (func::FuncOp program : parts)
     for (unsigned i = 0; i < program.getNumArguments(); ++i)

@@ -9,13 +9,13 @@
 namespace heddle {
 
 /// The programs of one stage of a pipeline as one function: its forward pass,
-/// its backward pass and its pass for weights, as far as it has them. What one
-/// of them makes and another one reads is a value of the function, so what is
-/// kept between them can be chosen as in a program of both passes.
+/// its backward pass and its pass for weights, as far as it has them. A value
+/// that one program makes and another one reads is a value inside the function.
+/// So the values to keep can be chosen as in a program with both passes.
 ///
 /// Example: of `forward(x) -> (y, a)`, whose y another stage reads, and
 /// `backward(dy, x, a) -> dx` becomes `stage(x, dy) -> (y, dx)`. If the
-/// backward pass computes `a` again, what is left are `forward(x) -> y` and
+/// backward pass computes `a` again, the new programs are `forward(x) -> y` and
 /// `backward(dy, x) -> dx`.
 class JoinedStage {
 public:
@@ -60,9 +60,9 @@ mlir::LogicalResult verifyPorts(mlir::func::FuncOp program);
 llvm::SmallVector<mlir::Operation *> getBorders(mlir::func::FuncOp function);
 
 /// Returns the values that the parts before an op give to the parts behind it:
-/// those that are made, or are arguments, before it and are read behind it.
-/// What depends on variables and constants alone is not one of them: each part
-/// makes its own.
+/// arguments that are read before it, and results of ops before it, if they are
+/// read behind it. Leaves out values that depend on variables and constants
+/// alone, because each part makes its own copy of them.
 llvm::SmallVector<mlir::Value> getKept(mlir::func::FuncOp function,
                                        mlir::Operation *border);
 

@@ -52,7 +52,8 @@ private:
                          ArrayRef<Segment> segments);
   /// Writes the choice into the function, and returns the number of new ops.
   int64_t apply(func::FuncOp function, const Choice &choice);
-  /// Returns the live bytes of the function if the choice were applied.
+  /// Returns the live bytes that the function would have with the choice
+  /// applied.
   int64_t tryChoice(func::FuncOp function, const Choice &choice);
   /// Returns the live bytes of a function. In a pipeline, those of the
   /// micro-batches in flight count, too.
@@ -73,8 +74,8 @@ private:
 };
 } // namespace
 
-/// Returns whether running the op once more changes nothing. A collective may
-/// run again.
+/// Returns whether the op may run once more without a side effect. True of
+/// collectives, too.
 static bool isRepeatable(Operation *op) {
   return !op->walk([](Operation *inner) {
               return inner->hasTrait<comm::Collective>() ||
@@ -181,8 +182,8 @@ Choice Recompute::chooseForMemory(func::FuncOp function,
     (fits ? high : low) = price;
     (fits ? least : more) = std::move(choice);
   }
-  // Equal segments change their choice at the same price. As few as possible of
-  // them take the choice that keeps less.
+  // Equal segments change their choice at the same price. The choice that keeps
+  // fewer bytes is taken for as few of them as possible.
   size_t fits = segments.size(), exceeds = 0;
   auto mix = [&](size_t count) {
     Choice choice = more;

@@ -10,8 +10,8 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Values of at most so many bytes are kept and never computed again, if they
-/// depend on no data.
+/// A value that depends on no data is kept, and never computed again, if it has
+/// at most this many bytes.
 static constexpr int64_t kFewBytes = 4096;
 
 void Repeater::repeat(ArrayRef<int32_t> indices) {

@@ -17,10 +17,10 @@ public:
       : forward(forward), communicates(communicates),
         builder(forward.getBlock().getParent()->getContext()) {}
 
-  /// Copies the ops before the first op of the backward pass that reads a
-  /// result of them. All ops of the backward pass then read the copies. Ops
-  /// that do not depend on each other are copied apart, each group before its
-  /// own readers.
+  /// Inserts copies of the ops before the first op of the backward pass that
+  /// reads one of their results. All ops of the backward pass then read the
+  /// copies. Ops that do not depend on each other are copied apart, each group
+  /// before its own readers.
   ///
   /// `ops` are indices in the forward pass, ascending.
   void repeat(llvm::ArrayRef<int32_t> ops);

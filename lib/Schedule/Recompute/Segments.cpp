@@ -27,8 +27,8 @@ static SmallVector<int64_t> countCrossingBytes(const ForwardPass &forward) {
   return crossing;
 }
 
-/// Adds the segments of a run: as many periods as it has, from the place on
-/// where the fewest bytes cross their borders.
+/// Adds the segments of a run, one for each period. They begin at the place of
+/// the period at which the fewest bytes cross their borders.
 static void addSegments(Run run, int32_t period, ArrayRef<int64_t> crossing,
                         SmallVectorImpl<Segment> &segments) {
   int32_t count = (run.end - run.begin) / period;

@@ -8,10 +8,10 @@
 
 namespace heddle {
 
-/// Returns the reductions of a program's block that nothing waits for but the
-/// end of the program: their results only reach stores and results of the
-/// program, through ops that compute little. Such are the sums of gradients,
-/// which the optimizer reads, and of the loss.
+/// Returns the reductions of a program's block for which only the end of the
+/// program waits. Their results only reach stores and results of the program,
+/// through ops that compute little. Examples are the sums of gradients, which
+/// the optimizer reads, and the sum of the loss.
 llvm::DenseSet<mlir::Operation *> findGradientReductions(mlir::Block &block);
 
 /// Combines all-gathers of values that depend on variables alone. A bucket is

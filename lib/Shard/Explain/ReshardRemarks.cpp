@@ -122,7 +122,7 @@ static bool refines(ShardingAttr more, ShardingAttr less) {
 
 namespace {
 
-/// What all remarks on a function look up.
+/// The data that all remarks on a function look up.
 struct Surroundings {
   MeshRef mesh;
   ReshardSequences &sequences;

@@ -21,9 +21,9 @@ namespace heddle {
 /// - another sharding of an argument or result.
 /// Every assignment that a note names has been checked against the rule of its
 /// operator. If no change is found, a note names the two shardings that differ.
-/// If the reshard sums what a variable has added up over the micro-batches, a
-/// note says that once a step is the least.
-/// Expects complete `heddle.factors`.
+/// If the reshard sums a variable that accumulates over the micro-batches, a
+/// note says that one such sum a step is necessary. Expects complete
+/// `heddle.factors`.
 void emitReshardRemarks(mlir::func::FuncOp function, MeshRef mesh,
                         ReshardSequences &sequences, int64_t leastBytes);
 

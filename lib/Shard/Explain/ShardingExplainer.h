@@ -1,8 +1,8 @@
 //===- ShardingExplainer.h - Explains shardings -----------------*- C++ -*-===//
 //
-// Makes remarks of the origins of axes that Propagation records: for each value
-// the origin of each of its axes, and the ops that want another sharding of the
-// value.
+// Writes remarks from the origins of axes that Propagation records. For each
+// value, the remarks name the origin of each of its axes, and the ops that want
+// another sharding of the value.
 //
 //===----------------------------------------------------------------------===//
 

@@ -69,8 +69,8 @@ int64_t getFirstPart(const Window &window, int64_t k, int64_t part) {
 }
 
 /// Returns one piece for each position in the list of parts that a device
-/// reads: the rows of the first part that each device reads, of the second, and
-/// so on.
+/// reads. Piece 0 has the rows of the first part that each device reads, piece
+/// 1 those of the second part, and so on.
 SmallVector<Piece> findRounds(const Window &window, int64_t size, int64_t part,
                               int64_t devices) {
   SmallVector<Piece> rounds;

@@ -126,7 +126,8 @@ void Grower::visit(Value value, unsigned dim) {
     if (auto known = in.factors.find(op); known != in.factors.end())
       visitOp(op, known->second.first
                       .results[cast<OpResult>(value).getResultNumber()][dim]);
-  // A weight, which products read as well, is not made by the region.
+  // Products that read a weight do not count, because the region does not make
+  // weights.
   bool isMade =
       region.sums.contains(value) || region.ops.contains(value.getDefiningOp());
   for (OpOperand &use : value.getUses()) {

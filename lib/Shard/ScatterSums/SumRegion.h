@@ -19,7 +19,7 @@
 
 namespace heddle {
 
-/// What the search for regions knows of a block.
+/// The data of a block that the search for regions reads.
 struct SumBlock {
   mlir::Block &block;
   MeshRef mesh;

@@ -21,7 +21,7 @@
 
 namespace heddle {
 
-/// Into what a batch is cut.
+/// The parts into which a batch is cut.
 struct BatchParts {
   int64_t count = 1;
   /// The samples of each part. Empty: nearly equal, the larger parts first.

@@ -16,11 +16,10 @@ using namespace heddle;
 // Segments
 //===----------------------------------------------------------------------===//
 
-/// Returns whether the user of the value, the only one, adds each part of its
-/// own sum to a part of the value. Then the value is never added up. Example:
-/// the gradient of a tied table is the product of the head, to which the
-/// embedding adds its own. Each part of the embedding starts from the product
-/// of the same part.
+/// Returns whether the value's only user adds each part of its own sum to a
+/// part of the value. Then the value is never added up. Example: the gradient
+/// of a tied table is the product of the head, to which the embedding adds its
+/// own. Each part of the embedding starts from the product of the same part.
 bool FunctionParts::staysInParts(OpOperand &use) {
   auto result = dyn_cast<OpResult>(use.get());
   Operation *user = use.getOwner();

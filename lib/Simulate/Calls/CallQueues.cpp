@@ -53,7 +53,7 @@ private:
     parts.push_back({devices, {}, {}, {}, {}, repeat});
     events.clear();
   }
-  /// Adds what addOnce() adds, `count` times.
+  /// Adds the items that addOnce() adds, `count` times.
   void repeat(int64_t count, llvm::function_ref<void()> addOnce) {
     if (!inParts) {
       for (int64_t i = 0; i < count; ++i)

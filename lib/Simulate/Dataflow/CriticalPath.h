@@ -17,11 +17,11 @@ struct PathCall {
   int64_t send = -1;
 };
 
-/// Returns the seconds of the longest chain of calls of which each reads bytes
-/// that the one before has written. Streams and events do not count, nor does a
-/// call that overwrites what another one reads: they follow from the schedule
-/// and the places in memory. A call stands behind those that write what it
-/// reads, in `order`, which has indices of `calls`.
+/// Returns the seconds of the longest chain of calls in which each call reads
+/// bytes that the call before it has written. Streams and events do not count,
+/// nor does a call that overwrites what another one reads: they follow from the
+/// schedule and the places in memory. A call stands behind those that write
+/// what it reads, in `order`, which has indices of `calls`.
 double getCriticalPath(llvm::ArrayRef<PathCall> calls,
                        llvm::ArrayRef<size_t> order);
 

@@ -1,9 +1,10 @@
 //===- SlotPeaks.cpp - What the slots of a pipeline hold ------------------===//
 //
 // A value lies in its slot from the entry that writes it to its last reader. A
-// value is in flight until the last reader other than a pass for weights, and
-// until the backward pass for inputs of its micro-batch. From then on, only the
-// pass for weights needs it. Entries count in order of issue.
+// value is in flight until its last reader other than a pass for weights has
+// run. If a pass for weights reads it, it is also in flight until the backward
+// pass for inputs of the same micro-batch. After that, only the pass for
+// weights needs it. Entries count in order of issue.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +28,8 @@ struct SlotValue {
 void heddle::fillSlotPeaks(const CallList &list, MemoryUse &memory) {
   std::vector<SlotValue> values;
   std::vector<int64_t> current(list.slots.size(), -1); // value of each slot
-  // The backward pass for inputs, by stage and micro-batch. Until that comes,
-  // and in the last stage, which has both passes together, the forward pass.
+  // By stage and micro-batch: the latest entry with a forward pass or with a
+  // backward pass for inputs.
   std::map<std::pair<int64_t, int64_t>, size_t> backward;
   for (auto [i, call] : llvm::enumerate(list.calls)) {
     auto find = [&](int64_t slot) {

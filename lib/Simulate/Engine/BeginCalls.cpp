@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::simulator;
 
-/// Returns what is known of a call, however often it runs.
+/// Returns the properties of a call that are the same each time it runs.
 FailureOr<const KnownCall *> Engine::getKnown(rt::DeviceCallOpInterface call) {
   auto [known, isNew] = knownCalls.try_emplace(call);
   KnownCall &result = known->second;
@@ -53,8 +53,9 @@ LogicalResult Engine::begin(Place place) {
   return success();
 }
 
-/// Returns the seconds that the stream needs to begin after the call of another
-/// stream that it has waited for.
+/// Returns the seconds between the end of another stream's call and the start
+/// of the call that waited for it. 0 if the stream has waited for no other
+/// stream.
 double Engine::getWake(Place place) const {
   const CallRef &cause = streams[place.list][place.stream].cause;
   if (cause.list < 0)
@@ -170,7 +171,8 @@ LogicalResult Engine::beginTransfer(Place place,
   return success();
 }
 
-/// Returns what a communication takes, with the time that the model gives it.
+/// Returns the traffic of a communication, scaled to the time that the model
+/// gives it.
 Engine::Effort Engine::getEffort(const Communication &communication,
                                  Traffic traffic) {
   const ClusterDevice &device = topology.getCluster().device;

@@ -163,8 +163,8 @@ static void reduce(double &left, double part, double now, double paceOfRest) {
   left = isDone ? 0 : rest;
 }
 
-/// Finds the pace of all that is under way. Returns the seconds until the next
-/// part of it is over; infinity if nothing is under way.
+/// Finds the paces of all flows and computing calls. Returns the seconds until
+/// the first of them ends its current phase, or infinity if there are none.
 double Engine::findPaces() {
   double next = std::numeric_limits<double>::infinity();
   std::vector<int> patterns;

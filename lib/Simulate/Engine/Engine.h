@@ -28,7 +28,7 @@ struct CallTimes {
   int64_t bytes = 0; ///< that a device sends
   /// The seconds for which the compute stream waits for this communication.
   double exposed = 0;
-  /// What this call has sent. A collective of several lists has its traffic in
+  /// The traffic of this call. A collective of several lists has its traffic in
   /// the list that comes to it first, a transfer in that of the sender.
   Traffic traffic = {};
   CallRef waitedFor = {};

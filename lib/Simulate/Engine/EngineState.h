@@ -62,7 +62,7 @@ struct Event {
   CallRef cause;
 };
 
-/// What is the same each time that a call runs.
+/// Properties of a call that are the same each time it runs.
 struct KnownCall {
   double seconds = 0, slowdown = 1;
   std::optional<Communication> communication; ///< if it is one
@@ -90,8 +90,8 @@ private:
     std::vector<unsigned> lists;
     std::vector<int64_t> devices;
   };
-  /// What a communication takes: see Flow and CallTimes. Its first phase is the
-  /// launch.
+  /// The traffic and times of a communication: see Flow and CallTimes. Its
+  /// first phase is the launch.
   struct Effort {
     Traffic traffic;
     double least = 0, load = 1, seconds = 0;

@@ -160,7 +160,7 @@ private:
     }
   }
 
-  /// Calls that differ in the numbers of their layers alone, in one row.
+  /// One row for all calls that differ only in the numbers of their layers.
   struct Row {
     double weight = 0, hidden = 0; ///< rows of the largest weight are printed
     int64_t count = 0;

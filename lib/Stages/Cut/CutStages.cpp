@@ -69,10 +69,11 @@ struct CutStagesPass : heddle::impl::CutStagesPassBase<CutStagesPass> {
     return success();
   }
 
-  /// Returns the functions to cut. In a module of training, those are its
-  /// programs but the update, that of micro-batches first. In another module,
-  /// those are the functions with ops that have a stage; if no op has one, all
-  /// public functions that no other one calls.
+  /// Returns the functions to cut. In a module of training, these are all
+  /// programs except the update, with the program of micro-batches first. In
+  /// any other module, these are the functions with ops that have a stage. If
+  /// no op has a stage, these are all public functions that no other function
+  /// calls.
   SmallVector<func::FuncOp> findPrograms() {
     SmallVector<func::FuncOp> accumulate, gradients, others, staged, plain;
     llvm::DenseSet<StringAttr> called;

@@ -38,7 +38,8 @@ LogicalResult UpdateCutter::findRoots() {
       devices &= getDevices(input);
       some |= getDevices(input);
     }
-    // Also if some devices have all terms: others may need the sum.
+    // A scalar sum is mixed even if some devices have all of its terms, because
+    // other devices may need the sum.
     bool isScalarSum = isa<arith::AddFOp>(op) && isScalar(op.getResult(0));
     if (!isMixed && !isAfter && isLinear(&op) &&
         (devices.none() || (isScalarSum && devices != some)))

@@ -51,8 +51,9 @@ DictionaryAttr FunctionCutter::getPortAttrs(Value value,
   return builder.getDictionaryAttr(attrs);
 }
 
-/// Returns the attributes of an argument or result of the whole function. The
-/// name that it has by its position would be another one in a part.
+/// Returns the attributes of an argument or result of the whole function. If it
+/// has no name, it gets one by its position in the whole function, because its
+/// position in a part may differ.
 static DictionaryAttr withName(MLIRContext *context, DictionaryAttr attrs,
                                StringRef kind, unsigned index) {
   if (attrs && attrs.contains(kNameAttrName))

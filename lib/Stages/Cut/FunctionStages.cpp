@@ -86,8 +86,8 @@ LogicalResult FunctionStages::findForward() {
   return success();
 }
 
-/// Returns whether computing the result again costs no more than to bring it
-/// from elsewhere.
+/// Returns whether computing the result again costs no more than receiving it
+/// from another stage.
 static bool isCheap(Operation *op) {
   constexpr int64_t kFlopsPerElement = 4;
   auto working = dyn_cast<WorkOpInterface>(op);

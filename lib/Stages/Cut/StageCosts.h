@@ -20,9 +20,9 @@ public:
   /// the pipeline's axis.
   double getTransferSeconds(int64_t bytes) const;
 
-  /// Returns, by place along the pipeline's axis, the time of products of the
-  /// type on its devices as a part of that on the cluster's weakest one. 1: all
-  /// are equal.
+  /// Returns, by place along the pipeline's axis, the time of products of this
+  /// element type on the devices of the place, divided by the time on the
+  /// cluster's weakest device. All are 1 if the devices are equal.
   std::vector<double> getFactors(mlir::Type elementType) const;
 
   /// Returns the seconds of a reshard.

@@ -25,8 +25,9 @@ std::optional<StageSum> heddle::findStageSum(StoreOp store) {
 }
 
 /// Without a barrier, repeats the sums that depend on arguments alone, such as
-/// the number of labels, on every device: each update needs them, and none
-/// waits for another device's. Other sums of losses are the last stage's alone.
+/// the number of labels, on every device: each update needs them, and no update
+/// may wait for another device. All other sums of losses are computed by the
+/// last stage alone.
 void FunctionStages::repeatCounts() {
   if (pipeline.hasBarrier)
     return;

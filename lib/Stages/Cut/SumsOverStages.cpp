@@ -73,8 +73,8 @@ DictionaryAttr UpdateCutter::getPassedAttrs(const Twine &what, size_t number,
        builder.getNamedAttr(kShardingAttrName, sharding)});
 }
 
-/// Makes the device's terms results of its update, and for the last device what
-/// else its report needs.
+/// Makes the device's terms results of its update. For the last device, also
+/// adds the other values that its report needs.
 LogicalResult UpdateCutter::takeTerms(IRMapping &values, int64_t device,
                                       SmallVectorImpl<Value> &results,
                                       SmallVectorImpl<DictionaryAttr> &attrs) {

@@ -82,10 +82,10 @@ private:
   llvm::SetVector<mlir::Value> roots;
   llvm::DenseSet<mlir::Operation *> beforeRoots;
   llvm::DenseSet<mlir::Value> afterRoots;
-  /// Without a barrier, by root: what the update of the device returns, and the
-  /// sum over the devices before.
+  /// Without a barrier, by root: the terms that the device's update returns,
+  /// and the sum over the devices before it.
   llvm::SmallVector<Port> terms, passed;
-  /// What else the report of the last device needs of its update.
+  /// The other values of its update that the last device's report needs.
   llvm::MapVector<mlir::Value, Port> needed;
 };
 

@@ -377,9 +377,9 @@ static int64_t getMostInFlight(const ScheduleProblem &p, int64_t device) {
   return p.mostInFlight > 0 ? std::min(most, p.mostInFlight) : most;
 }
 
-/// Returns the limits on passes for weights that wait, ascending, with which
-/// orders are tried: all up to `most`. For many devices, whose orders take long
-/// to find, some eight of them.
+/// Returns the limits on the number of waiting passes for weights that are
+/// tried, ascending. These are all numbers up to `most`, or about eight of them
+/// for many devices, because orders for many devices take long to find.
 static std::vector<int64_t> getPendingLimits(int64_t devices, int64_t most) {
   constexpr int64_t kManyDevices = 16, kFewLimits = 8;
   int64_t step =

@@ -13,8 +13,8 @@
 using namespace heddle;
 namespace json = llvm::json;
 
-/// Reads "F2.13". Numbers are not negative, and the largest one is none, so
-/// that a count fits in as many bits.
+/// Reads "F2.13". Refuses negative numbers and the largest number of the type,
+/// so that a count (the largest number + 1) fits in the same type.
 static std::optional<StageTask> parseTask(llvm::StringRef text) {
   StageTask task;
   if (text.consume_front("B"))

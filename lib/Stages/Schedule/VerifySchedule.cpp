@@ -137,8 +137,9 @@ llvm::Error Verifier::checkTask(size_t device, size_t entry) {
   return llvm::Error::success();
 }
 
-/// Checks that passes of a device follow those of the same device that they
-/// need, the memory's limit, and that the last stage's passes are together.
+/// Checks that each pass of a device stands behind the passes of the same
+/// device that it needs, that the memory limit holds, and that the last stage's
+/// two passes of a micro-batch are together.
 llvm::Error Verifier::checkOrder(size_t device) {
   const std::vector<StageTask> &list = schedule.devices[device];
   int64_t inFlight = 0;
@@ -206,7 +207,8 @@ Verifier::getInputs(const StageTask &task) const {
   return inputs;
 }
 
-/// Runs all devices in the abstract.
+/// Sets the begin and end of each task. Emits an error if devices wait for each
+/// other for ever.
 llvm::Error Verifier::setTimes() {
   std::vector<std::optional<double>> ends(places.size());
   std::vector<size_t> next(schedule.devices.size());
