@@ -150,8 +150,8 @@ private:
 
 } // namespace
 
-/// A program whose factors have no roles has no standard plan, but each of its
-/// operators can be decided.
+/// Adds the candidates of a program whose factors have no roles. Such a program
+/// has no standard plan, but each of its operators can be decided.
 void Enumerator::addUnnamed(int64_t data, int64_t tensor) {
   Candidate candidate;
   candidate.mesh.data = {data};
@@ -221,7 +221,8 @@ void Enumerator::addMeshes(int64_t pipeline, int64_t data, int64_t context,
 std::vector<std::vector<int64_t>> Enumerator::getGroups(int64_t data,
                                                         int64_t inner) const {
   std::vector<std::vector<int64_t>> groups = {{data}};
-  // A group within one unit of a level talks over that unit's links alone.
+  // A group within one unit of a level communicates over that unit's links
+  // alone.
   int64_t unit = 1;
   for (const ClusterLevel &level : request.cluster.levels) {
     if (level.count == 1)
@@ -329,7 +330,7 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
       if (!allows(pins.recompute, mode) ||
           (mode != RecomputeMode::None && !limits.hasBackward))
         continue;
-      // Its limit of memory is chosen from outside.
+      // `Optimal` has a limit of memory, which only a user can choose.
       if (mode == RecomputeMode::Optimal && !pins.recompute)
         continue;
       // Without communication inside of layers, both keep the same.
