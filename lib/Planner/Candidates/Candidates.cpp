@@ -318,8 +318,8 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
     if (!pins.subBatches && parts > 1 &&
         (!isOrdered || rowsOfDevice % parts != 0))
       continue;
-    // More micro-batches part the rows, too. What they lack is work beside the
-    // communication inside of a micro-batch, for which two parts are enough.
+    // More micro-batches split the rows, too. Parts of a batch also hide the
+    // communication within a micro-batch, and two parts are enough for that.
     if (!pins.subBatches && parts > 1 && candidate.mesh.pipeline > 1 &&
         (parts > 2 || candidate.mesh.tensor.front() == 1))
       continue;
