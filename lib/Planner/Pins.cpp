@@ -1,4 +1,4 @@
-//===- Pins.cpp - What the user has decided -------------------------------===//
+//===- Pins.cpp - The user's pins -----------------------------------------===//
 
 #include "heddle/Planner/Planner.h"
 #include "llvm/ADT/StringExtras.h"

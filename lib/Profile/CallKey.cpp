@@ -1,4 +1,4 @@
-//===- CallKey.cpp - What makes calls take equally long -------------------===//
+//===- CallKey.cpp - Keys of calls that take equally long -----------------===//
 
 #include "heddle/Profile/CallKey.h"
 #include "llvm/Support/Format.h"

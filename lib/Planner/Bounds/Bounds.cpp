@@ -1,4 +1,4 @@
-//===- Bounds.cpp - What a candidate takes at least -----------------------===//
+//===- Bounds.cpp - Bounds of a candidate ---------------------------------===//
 
 #include "Bounds.h"
 #include "MeshAxes.h"

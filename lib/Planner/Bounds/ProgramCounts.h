@@ -20,8 +20,8 @@ bool isTensorRole(FactorRole role);
 struct ProgramCounts {
   /// Bytes of variables. `gradients` has the gradients that a step accumulates.
   double parameters = 0, optimizerState = 0, gradients = 0;
-  /// Bytes of the parameters whose ops have no loop over the sequence. They
-  /// stay whole if the sequence is split.
+  /// Bytes of the parameters that no loop over the sequence runs over: weights,
+  /// but not tables of positions. They stay whole if the sequence is split.
   double weights = 0;
   /// Seconds of all products of a micro-batch, on one device at its peak rate
   /// times efficiency. Then those of the products in the forward pass.

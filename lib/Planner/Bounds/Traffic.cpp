@@ -1,4 +1,4 @@
-//===- Traffic.cpp - What a candidate sends at least ----------------------===//
+//===- Traffic.cpp - Least traffic of a candidate -------------------------===//
 
 #include "Bounds.h"
 #include "MeshAxes.h"

@@ -1,4 +1,4 @@
-//===- Explain.cpp - What a plan chooses, and what that takes -------------===//
+//===- Explain.cpp - Explains a plan and its costs ------------------------===//
 
 #include "heddle/Planner/Explain.h"
 #include "dialects/Heddle/HeddleDialect.h"

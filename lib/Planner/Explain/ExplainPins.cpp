@@ -1,4 +1,4 @@
-//===- ExplainPins.cpp - Why pins cannot hold -----------------------------===//
+//===- ExplainPins.cpp - Explains impossible pins -------------------------===//
 
 #include "ExplainPins.h"
 #include "llvm/ADT/STLFunctionalExtras.h"

@@ -1,4 +1,4 @@
-//===- SimulatedExposure.cpp - Which collectives a step waits for ---------===//
+//===- SimulatedExposure.cpp - Exposed time of collectives ----------------===//
 
 #include "SimulatedExposure.h"
 #include "heddle/Sharding/CollectiveCosts.h"

@@ -1,4 +1,4 @@
-//===- Corrections.cpp - What judged candidates say of others -------------===//
+//===- Corrections.cpp - Corrections of estimates -------------------------===//
 
 #include "Corrections.h"
 #include "heddle/Stages/StageSchedule.h"

@@ -1,4 +1,4 @@
-//===- LocalOp.cpp - What an op communicates inside -----------------------===//
+//===- LocalOp.cpp - Communication inside of an op ------------------------===//
 
 #include "LocalOp.h"
 #include "heddle/Shard/Passes.h"

@@ -1,4 +1,4 @@
-//===- ProgramFlows.cpp - Where values go ---------------------------------===//
+//===- ProgramFlows.cpp - Flows of values ---------------------------------===//
 
 #include "ProgramReader.h"
 #include "heddle/Sharding/ControlFlow.h"
