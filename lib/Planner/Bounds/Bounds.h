@@ -1,4 +1,4 @@
-//===- Bounds.h - Bounds of a candidate ----------------------- -*- C++ -*-===//
+//===- Bounds.h - Bounds of a candidate -------------------------*- C++ -*-===//
 //
 // Time and memory of candidates without a compilation. A bound is a lower limit
 // for every program of the candidate. An estimate is the expected value, and

@@ -1,4 +1,4 @@
-//===- ExplainPins.h - Explains impossible pins --------------- -*- C++ -*-===//
+//===- ExplainPins.h - Explains impossible pins -----------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_PLANNER_EXPLAIN_EXPLAINPINS_H
 #define HEDDLE_LIB_PLANNER_EXPLAIN_EXPLAINPINS_H

@@ -44,10 +44,10 @@ public:
   /// Returns whether programs of few layers stand for the whole one.
   bool extrapolates(const Candidate &candidate) const;
   /// Judges the candidate by two programs of few layers if `extrapolates`, and
-  /// by the whole program otherwise. A pipeline must not extrapolate. The two
-  /// programs are first scheduled as if memory were ample. If the step then
-  /// takes less than `limit` seconds but more memory than the device has, the
-  /// scheduler tries again with less memory.
+  /// by the whole program otherwise. `extrapolates` must be false for a
+  /// pipeline. The two programs are first scheduled as if memory were ample. If
+  /// the step then takes less than `limit` seconds but more memory than the
+  /// device has, the scheduler tries again with less memory.
   llvm::Expected<PlanFigures> extrapolate(const Candidate &candidate,
                                           double limit);
   /// Returns the variant that the schedule `auto` chooses for the memory of the

@@ -1,4 +1,4 @@
-//===- JudgeTools.h - Shared parts of Judge ------------------- -*- C++ -*-===//
+//===- JudgeTools.h - Shared parts of Judge ---------------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_PLANNER_JUDGE_JUDGETOOLS_H
 #define HEDDLE_LIB_PLANNER_JUDGE_JUDGETOOLS_H

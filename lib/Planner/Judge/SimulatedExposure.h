@@ -1,4 +1,4 @@
-//===- SimulatedExposure.h - Exposed time of collectives ------ -*- C++ -*-===//
+//===- SimulatedExposure.h - Exposed time of collectives --------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_PLANNER_JUDGE_SIMULATEDEXPOSURE_H
 #define HEDDLE_LIB_PLANNER_JUDGE_SIMULATEDEXPOSURE_H

@@ -1,4 +1,4 @@
-//===- Corrections.h - Corrections of estimates --------------- -*- C++ -*-===//
+//===- Corrections.h - Corrections of estimates -----------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_PLANNER_SEARCH_CORRECTIONS_H
 #define HEDDLE_LIB_PLANNER_SEARCH_CORRECTIONS_H

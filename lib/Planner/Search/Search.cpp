@@ -8,8 +8,8 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Candidates of one round. The same for any number of threads, and so the
-/// answer is, too.
+/// Candidates of one round. This number does not depend on the number of
+/// threads, so the answer does not, either.
 static constexpr size_t kRound = 4;
 /// The most candidates that are judged for each one that is compiled. Pipelines
 /// with equal stages are compiled once.

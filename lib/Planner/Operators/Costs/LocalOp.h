@@ -1,4 +1,4 @@
-//===- LocalOp.h - Communication inside of an op -------------- -*- C++ -*-===//
+//===- LocalOp.h - Communication inside of an op ----------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_PLANNER_OPERATORS_COSTS_LOCALOP_H
 #define HEDDLE_LIB_PLANNER_OPERATORS_COSTS_LOCALOP_H

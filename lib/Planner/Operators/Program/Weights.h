@@ -1,4 +1,4 @@
-//===- Weights.h - Executions of an op in a step -------------- -*- C++ -*-===//
+//===- Weights.h - Executions of an op in a step ----------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_WEIGHTS_H
 #define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_WEIGHTS_H
