@@ -55,8 +55,8 @@ struct Model {
 
 private:
   void noteVariable(const ShardingRule &rule, OpOperand &operand) {
-    // A weight may be cast before its use: skips ops of one operand that keep
-    // its shape.
+    // A weight may be cast before its use. Skips ops that have one operand and
+    // keep its shape.
     Operation *source = operand.get().getDefiningOp();
     while (source && !isa<LoadOp>(source) && source->getNumOperands() == 1 &&
            source->getOperand(0).getType().getTypeID() ==
@@ -177,8 +177,8 @@ llvm::Expected<DefaultMesh> heddle::parseDefaultMesh(StringRef text) {
   return mesh;
 }
 
-/// Adds one entry for each name pattern of ops for which `assign` returns
-/// assignments. A pattern covers all layers.
+/// Adds one entry for each name pattern of ops for which `assign` returns axes.
+/// A pattern covers all layers.
 static void addEntries(Plan &plan, ModuleOp module,
                        llvm::function_ref<std::vector<FactorAssignment>(
                            Operation *, const ShardingRule &)>
@@ -207,7 +207,7 @@ assignRole(const ShardingRule &rule, FactorRole role,
   return {{rule.factors[*factor].name, axes, {}}};
 }
 
-/// Adds entries for attention and norms, which need other axes for the sequence
+/// Adds entries for attention and norms. They need other axes for the sequence
 /// than the entry for all operators gives.
 static void addSequenceEntries(Plan &plan, ModuleOp module,
                                const DefaultMesh &mesh,

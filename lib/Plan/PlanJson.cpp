@@ -17,7 +17,7 @@ char PlanError::ID;
 void PlanError::log(llvm::raw_ostream &stream) const {
   stream << source << ":" << position.line << ":" << position.column << ": "
          << message;
-  // A text in one line says nothing of the place.
+  // Leaves out a long line, because a plan may be a text of one line.
   constexpr size_t kLongest = 120;
   if (!line.empty() && line.size() <= kLongest)
     stream << "\n"

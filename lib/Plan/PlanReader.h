@@ -14,7 +14,7 @@ namespace heddle {
 /// parent.
 class PlanReader {
 public:
-  using Json = nlohmann::ordered_json; // the mesh's order has a meaning
+  using Json = nlohmann::ordered_json; // keeps the order of the mesh's axes
 
   /// A part of a plan may lack its mesh.
   PlanReader(llvm::StringRef text, llvm::StringRef source, bool isPart)

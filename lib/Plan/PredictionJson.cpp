@@ -8,8 +8,8 @@ using namespace heddle;
 using json = nlohmann::ordered_json;
 
 namespace {
-/// A key and the member that it is stored in. The tables below say which keys
-/// there are, for the reader and the writer.
+/// A key and the member that stores its value. The tables below list the keys
+/// for the reader and the writer.
 template <typename T> struct Field {
   const char *key;
   T PlanPrediction::*member;
@@ -115,7 +115,8 @@ heddle::readPrediction(const json &value, PlanPrediction &prediction) {
       return PredictionProblem{key, path, "unknown key \"" + key + "\""};
     }
   }
-  // Without these, nobody could say whether it is of a given step.
+  // Without these keys, nobody could tell whether a prediction is of a given
+  // step.
   for (const char *key : {"cluster", "rows", "micro_batches"})
     if (!value.contains(key))
       return PredictionProblem{"prediction", path,

@@ -9,8 +9,8 @@
 
 namespace heddle {
 
-/// A mistake in a prediction: the key whose place an error shows, the path, and
-/// what was expected.
+/// A mistake in a prediction: the key at which the error is reported, the path
+/// of the value, and the value that was expected.
 struct PredictionProblem {
   std::string key, path, message;
 };

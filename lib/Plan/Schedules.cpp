@@ -5,9 +5,9 @@
 using namespace heddle;
 
 // A transformer layer under tensor parallelism has two all-reduces in the
-// forward pass and two in the backward pass, one behind the attention and one
-// behind the feed-forward block. In the backward pass of `default` and
-// `cross-pass` the forward pass's two run again.
+// forward pass and two in the backward pass: one after the attention and one
+// after the feed-forward block. In the backward pass of `default` and
+// `cross-pass`, the two of the forward pass run again.
 static constexpr NamedSchedule kSchedules[] = {
     // overlap, name, sub-batches, recompute, whole layers, order, chunks
     {Overlap::None, "none", 0, std::nullopt, false, std::nullopt, 1},

@@ -9,9 +9,10 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Returns a dimension of the first argument of features or labels; nullopt if
-/// it has none. Dimension 0 is the samples of one call of the program, 1 of
-/// tokens their positions.
+/// Returns the size of a dimension of the first argument that holds features or
+/// labels. Returns nullopt if there is no such dimension. Dimension 0 is the
+/// samples of one call of the program. Dimension 1 of token arguments is the
+/// positions.
 static std::optional<int64_t> getSize(FunctionOpInterface function,
                                       unsigned dim) {
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
@@ -42,7 +43,7 @@ void PlanResolver::checkSubBatches() {
 }
 
 /// Returns whether the module computes in bf16 with parameters of another type,
-/// as --bf16 makes it.
+/// as with --bf16.
 static bool usesBf16(ModuleOp module) {
   for (VariableOp variable : module.getOps<VariableOp>())
     if (variable.getTensorType().getElementType().isBF16())
@@ -57,7 +58,7 @@ static bool usesBf16(ModuleOp module) {
       .wasInterrupted();
 }
 
-/// Returns the optimizers that the variables of a training step may be of.
+/// Returns the optimizers whose state the variables of a training step may be.
 static std::vector<StringRef> getOptimizers(ModuleOp module) {
   for (VariableOp variable : module.getOps<VariableOp>())
     if (StateAttr state = variable.getStateAttr())

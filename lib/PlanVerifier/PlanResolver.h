@@ -24,9 +24,9 @@ public:
   ResolvedPlan run();
 
 private:
-  /// Adds an error. Of several operators or variables that violate a rule by
-  /// one key of the plan (and one axis, if the rule is of axes), the first one
-  /// is reported, with the number of the others.
+  /// Adds an error. If several operators or variables violate a rule by the
+  /// same key of the plan (and by the same axis, if the rule is about axes),
+  /// only the first one is reported, with the number of the others.
   PlanProblem &report(PlanRule rule, PlanPosition at, std::string path,
                       const llvm::Twine &message, llvm::StringRef name = {},
                       llvm::StringRef axis = {});
@@ -34,8 +34,8 @@ private:
             const llvm::Twine &message);
 
   // ResolveMesh.cpp
-  /// Returns whether the mesh's sizes are such that a program can be held
-  /// against it.
+  /// Returns whether the mesh has valid sizes. Otherwise the plan cannot be
+  /// checked against a program.
   bool resolveMesh();
   void checkAxes();
   template <typename KeyT>
@@ -89,8 +89,8 @@ private:
   const PlanSetting &setting;
   mlir::MLIRContext *context;
   ResolvedPlan result;
-  /// The index of the problem of a rule at a path with an axis, and the
-  /// operators or variables that it is of.
+  /// By rule, path and axis: the index of the problem, and the operators or
+  /// variables that have it.
   std::map<std::tuple<PlanRule, std::string, std::string>,
            std::pair<size_t, llvm::StringSet<>>>
       known;
@@ -101,10 +101,10 @@ private:
   llvm::BumpPtrAllocator strings;
 };
 
-/// The micro-batches of a step of the module; 1 if it has no such step.
+/// Returns the micro-batches of a step of the module; 1 if it has no such step.
 int64_t getNumMicroBatches(mlir::ModuleOp module);
-/// Returns the program that trains: of role step, or accumulate; null if there
-/// is none.
+/// Returns the training program, which has the role step or accumulate. Null if
+/// there is none.
 mlir::FunctionOpInterface findTrainingProgram(mlir::ModuleOp module);
 
 } // namespace heddle

@@ -7,8 +7,8 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Returns the option of the command line that states the key of a path such as
-/// $.mesh.dp; "" if there is none.
+/// Returns the command-line option that sets the key at a path such as
+/// $.mesh.dp. Returns "" if there is none.
 static StringRef findOption(const Plan &plan, StringRef path) {
   path.consume_front("$.");
   auto known = plan.options.find(path.take_until(

@@ -55,7 +55,7 @@ bool PlanResolver::resolveMesh() {
 }
 
 /// Checks that the axes of all entries are axes of the mesh, and that none is
-/// that of the stages.
+/// the axis of the stages.
 template <typename KeyT>
 void PlanResolver::checkAxesOf(StringRef section,
                                ArrayRef<PlanEntry<KeyT>> entries) {

@@ -34,8 +34,8 @@ void PlanResolver::checkSchedule() {
   report(PlanRule::Schedule, at, path, message);
 }
 
-/// Checks that no operator reads, directly or through others, a value of a
-/// later stage. Looks at programs that have a forward pass alone.
+/// Checks that no operator reads a value of a later stage, directly or through
+/// other operators. Looks at programs that have a forward pass alone.
 void PlanResolver::checkStageOrder() {
   llvm::DenseMap<Operation *, int64_t> stages;
   for (auto [op, stage] : result.stages)
@@ -53,7 +53,8 @@ void PlanResolver::checkStageOrder() {
         for (Value input : inner->getOperands()) {
           Latest of = latest.lookup(input);
           own.isOfArguments |= of.isOfArguments || isa<BlockArgument>(input);
-          // An op of variables alone is repeated where it is read.
+          // An op that depends on variables alone is repeated in each stage
+          // that reads it.
           if (of.isOfArguments && of.stage > own.stage)
             own = {of.stage, of.op, own.isOfArguments};
         }

@@ -7,8 +7,9 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Returns the device of the ranks with a coordinate along the axis of the
-/// kinds: of several kinds in the cluster, the smallest.
+/// Returns the device of the ranks with coordinate `at` along the axis of the
+/// device kinds. If these ranks have devices of several kinds, returns the
+/// smallest.
 static ClusterDevice getDevice(ModuleOp sharded, const rt::DeviceKinds &kinds,
                                int64_t at, const Cluster &cluster) {
   if (cluster.groups.empty())

@@ -1,4 +1,4 @@
-//===- Pins.cpp - What the user has decided -------------------------------===//
+//===- Pins.cpp - The user's pins -----------------------------------------===//
 
 #include "heddle/Planner/Planner.h"
 #include "llvm/ADT/StringExtras.h"
@@ -11,7 +11,7 @@ static llvm::Error reject(StringRef text, const llvm::Twine &expected) {
                                  "'");
 }
 
-/// Sets a pin that has no other value yet.
+/// Sets a pin. Fails if the pin already has another value.
 template <typename T>
 static llvm::Error setPin(StringRef text, T value, std::optional<T> &pin) {
   if (pin && *pin != value)

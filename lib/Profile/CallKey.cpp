@@ -1,4 +1,4 @@
-//===- CallKey.cpp - What makes calls take equally long -------------------===//
+//===- CallKey.cpp - Keys of calls that take equally long -----------------===//
 
 #include "heddle/Profile/CallKey.h"
 #include "llvm/Support/Format.h"
@@ -32,7 +32,8 @@ std::string CallKeys::getKernel(rt::LaunchOp launch) {
   if (Operation *kernel = symbols.lookup(launch.getKernelAttr().getAttr())) {
     OpPrintingFlags flags;
     kernel->print(out, flags.elideLargeElementsAttrs(64).useLocalScope());
-    // The name of a kernel is its number in the program.
+    // The name of a kernel is only its number in the program, so it is not part
+    // of the key.
     std::string name = ("@" + launch.getKernel() + "(").str();
     if (size_t at = text.find(name); at != std::string::npos)
       text.erase(at, name.size());

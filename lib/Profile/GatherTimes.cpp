@@ -11,10 +11,10 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The part of a call's time that communication must run beside it.
+/// Communication must run beside a call for at least this fraction of its time.
 static constexpr double kBesidePart = 0.9;
 
-/// Finds the call of a module that an event of a trace is.
+/// Finds the call of a module that belongs to an event of a trace.
 namespace {
 class CallFinder {
 public:
@@ -36,11 +36,13 @@ private:
   std::map<std::pair<std::string, int64_t>, rt::DeviceCallOpInterface> calls;
 };
 
-/// The seconds of calls of one key, by the place of each in its program.
+/// The seconds of the calls of one key, by the place of each call in its
+/// program.
 ///
-/// Places differ: the first of some products that share an operand finds it in
-/// no cache. So a call takes the mean over its places of the median over runs,
-/// of which a program's time is the sum.
+/// Places differ: of several products that share an operand, the first one
+/// finds the operand in no cache. So a call takes the mean over its places of
+/// the median over runs. The sum of these times over a program is the time of
+/// the program.
 class PlaceTimes {
 public:
   using Place = std::pair<std::string, int64_t>;

@@ -10,12 +10,13 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The pairs of calls by which the time of a wake-up is measured.
+/// The pairs of calls that measure the time of a wake-up.
 static constexpr int64_t kWakes = 40;
 /// The bytes of a message beside computation, and the most messages.
 static constexpr int64_t kBesideBytes = int64_t(1) << 20;
 static constexpr int64_t kMostMessages = 20000;
-/// The seconds of messages for a second of a call, which they slow down.
+/// The seconds of messages per second of the call that they run beside. The
+/// messages slow the call down.
 static constexpr double kBesideTime = 2;
 
 static int64_t align(int64_t bytes) { return llvm::alignTo(bytes, 64); }
@@ -59,7 +60,7 @@ public:
     });
     program.setStreams(1);
     program.setSymName((prefix + program.getSymName()).str());
-    // A role would make it part of a training step.
+    // With a role, the program would be part of a training step.
     program->removeAttr(kRoleAttrName);
   }
 
@@ -100,7 +101,7 @@ public:
                                builder.getI32IntegerAttr(0));
   }
 
-  /// Appends an all_reduce over all axes.
+  /// Appends an all_reduce over all axes of the mesh.
   void addAllReduce(int64_t offset, int64_t bytes, int32_t stream) {
     SmallVector<StringAttr> names;
     for (MeshAxisAttr axis : mesh.getMesh().getAxes())
@@ -209,7 +210,7 @@ llvm::Expected<bool> heddle::makeBesideProgram(ModuleOp module,
   for (const auto &[key, times] : measured.collectives)
     if (key.kind == "all_reduce")
       each = std::max(each, interpolate(times, kBesideBytes));
-  // Without a measured one, a message moves 5 GB/s.
+  // Without a measured time, assumes that a message moves 5 GB/s.
   if (each <= 0)
     each = double(kBesideBytes) / 5e9;
   CallKeys keys(module);

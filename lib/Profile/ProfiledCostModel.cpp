@@ -11,13 +11,13 @@ using namespace heddle;
 /// The number of measured calls that an estimate is made from.
 static constexpr size_t kNeighbours = 4;
 
-/// How far apart calls of different forms are. A product of 128 rows takes a
-/// quarter longer if an operand is transposed, and others of the same form
-/// tell.
+/// The distance between calls of different forms. A product of 128 rows takes a
+/// quarter longer if an operand is transposed, so calls of the same form count
+/// more.
 static constexpr double kOtherForm = 1;
 
-/// Returns the rate of products by the name of a type; f32's, or any, if the
-/// cluster does not state it.
+/// Returns the peak rate of products of a type by its name. If the cluster does
+/// not state it, returns the rate of f32, or else any rate.
 static double getRate(const ClusterDevice &device, StringRef type) {
   for (StringRef name : {type, StringRef("f32")})
     if (auto known = device.peak.find(name.str()); known != device.peak.end())
@@ -83,8 +83,8 @@ ProfiledCostModel::ProfiledCostModel(ModuleOp module, MeshTopology topology,
     slowdownOfKind[kind] = std::max(1.0, getMedian(values));
 }
 
-/// Returns the ratio of the most similar calls of a kind, the nearer the more
-/// it counts.
+/// Returns the weighted geometric mean of the ratios of the most similar calls
+/// of a kind. Nearer calls have a larger weight.
 double ProfiledCostModel::getRatio(StringRef key, const Work &work) const {
   auto known = knownOfKind.find(CallKeys::getKind(key).str());
   if (known == knownOfKind.end())
@@ -184,8 +184,8 @@ double ProfiledCostModel::getLoad(const Communication &communication,
 }
 
 Cluster heddle::applyProfile(Cluster cluster, const MachineProfile &profile) {
-  // A call is limited by its FLOPs or by its bytes: by what would take longer
-  // at the best rates.
+  // A call is limited by its FLOPs or by its bytes: by the one that would take
+  // longer at the best rates.
   std::map<std::string, double> best;
   double bestBandwidth = 0;
   for (const auto &[key, time] : profile.operators) {

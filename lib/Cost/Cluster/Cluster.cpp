@@ -146,8 +146,8 @@ llvm::Expected<Cluster> heddle::loadCluster(StringRef presetOrPath) {
   return parseCluster((*buffer)->getBuffer(), presetOrPath);
 }
 
-/// The figures are of no particular machine: a launch takes 10 microseconds, a
-/// message 5 microseconds and its bytes over 25 GB/s.
+/// The figures are those of no particular machine. A launch takes 10
+/// microseconds. A message takes 5 microseconds and its bytes over 25 GB/s.
 Cluster heddle::makeUniformCluster(int64_t devices) {
   return {"uniform",
           {"device", 16 * kGiB, 900e9, 10e-6, {{"f32", 20e12}}},

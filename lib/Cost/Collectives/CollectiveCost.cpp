@@ -68,7 +68,8 @@ int MeshTopology::getMeetingLevel(int64_t a, int64_t b) const {
 }
 
 std::vector<std::vector<int64_t>> MeshTopology::getGroups(AxisMask axes) const {
-  // The lowest device of a group comes first, and groups are in its order.
+  // The first member of a group is its lowest device, and groups are in the
+  // order of these devices.
   std::vector<std::vector<int64_t>> members;
   std::vector<size_t> indices(devices);
   for (int64_t device = 0; device < devices; ++device) {

@@ -36,9 +36,9 @@ llvm::StringRef heddle::stringifyReshardingKind(ReshardingStep::Kind kind) {
 static constexpr int kMostFreeAxes = 4;
 
 /// Returns the layout of the axes that may stay where they are. These are the
-/// axes over which both layouts are partial, and in each dimension the major
-/// axes that both have in common, as long as the parts over the other axes nest
-/// in theirs.
+/// axes over which both layouts are partial, and major axes that both layouts
+/// share in a dimension: as many as are possible such that the parts over all
+/// axes nest in the parts over these.
 static TensorLayout getCommonLayout(const LayoutGeometry &geometry,
                                     const TensorLayout &from,
                                     const TensorLayout &to) {

@@ -75,7 +75,8 @@ struct NoWork : WorkOpInterface::ExternalModel<NoWork<OpTy>, OpTy> {
 };
 
 /// An op that moves all elements of its operand 0 (`bySource`) or of its
-/// result. These are read and written once, and other elements are not touched.
+/// result. Each of these is read and written once, and no other element is
+/// touched.
 template <typename OpTy, bool bySource>
 struct MovingWork
     : WorkOpInterface::ExternalModel<MovingWork<OpTy, bySource>, OpTy> {

@@ -16,7 +16,7 @@ llvm::Expected<BatchChoice> heddle::findBatch(const PlanRequest &request,
   assert(!request.program.microBatchRows && !request.blocks &&
          "expected a program of any number of rows");
   PlanRequest sized = request;
-  // Numbers of rows are compared by few layers.
+  // Programs of few layers are enough to compare numbers of rows.
   sized.compilesWinner = false;
   BatchChoice choice;
   bool hasReport = false;
@@ -34,7 +34,7 @@ llvm::Expected<BatchChoice> heddle::findBatch(const PlanRequest &request,
       point.why = report->isInterrupted ? "interrupted before a plan was found"
                                         : "nothing fits";
     } else {
-      // With more rows, what the user has decided may be possible.
+      // The user's pins may be possible with more rows.
       problem = point.why = llvm::toString(report.takeError());
     }
     bool hadPlan = hasReport && choice.report.plan;

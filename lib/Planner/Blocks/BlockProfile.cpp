@@ -10,10 +10,10 @@ using namespace heddle;
 using llvm::StringRef;
 using Json = nlohmann::json;
 
-/// The largest amount of memory that is read. The sum of a model's blocks stays
-/// within 64 bits.
+/// The largest amount of memory that a profile may state. With this limit, the
+/// sum over a model's blocks fits in 64 bits.
 static constexpr int64_t kMostBytes = int64_t(1) << 48;
-/// The longest time that is read.
+/// The longest time that a profile may state.
 static constexpr double kMostSeconds = 1e6;
 
 namespace {
@@ -84,7 +84,7 @@ private:
     auto sizes = [](const std::vector<int64_t> &list) {
       return list.size() == 1 ? Json(list.front()) : Json(list);
     };
-    // Entries may name the axes that split something.
+    // An entry may name only axes of more than one device.
     axes = Json::object();
     if (mesh.data != std::vector<int64_t>{1})
       axes["dp"] = sizes(mesh.data);
@@ -178,7 +178,7 @@ private:
         plan[key] = value[key];
     llvm::Expected<Plan> parsed = parsePlan(plan.dump(), at);
     if (!parsed) {
-      // Its line and column are of no text of the user's.
+      // The line and column refer to generated text, not to the user's file.
       llvm::handleAllErrors(parsed.takeError(), [&](const PlanError &error) {
         StringRef message = error.message;
         if (message.consume_front("$"))

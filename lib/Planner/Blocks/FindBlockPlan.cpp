@@ -69,7 +69,7 @@ static llvm::Expected<Candidate> makeCandidate(const PlanRequest &request) {
   return candidate;
 }
 
-/// Names what needs most memory although nothing chosen needs less.
+/// Names the largest consumers of memory when no choice of strategies fits.
 static void explain(const BlocksAnswer &answer, PlanReport &report) {
   int64_t blocks = 0;
   for (const BlockChoice &choice : answer.choices) {

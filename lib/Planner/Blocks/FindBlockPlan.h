@@ -7,9 +7,9 @@
 
 namespace heddle {
 
-/// Answers a request that has a profile of blocks. The mesh is the profile's,
-/// and what the profile says is the time and memory: nothing is compiled. The
-/// request is checked, and the plan has no prediction yet.
+/// Answers a request that has a profile of blocks. The mesh, the time and the
+/// memory are those of the profile, so nothing is compiled. The request has
+/// been checked. The returned plan has no prediction yet.
 llvm::Expected<PlanReport> findBlockPlan(const PlanRequest &request);
 
 } // namespace heddle

@@ -25,8 +25,8 @@ struct Instance {
 };
 } // namespace
 
-/// Returns the block of an operator: as many parts of its name as the glob has;
-/// "" if they do not match.
+/// Returns the block of an operator: the leading parts of its name, as many as
+/// the glob has. Returns "" if they do not match the glob.
 static std::string getBlock(StringRef glob, StringRef name) {
   SmallVector<StringRef> globs, parts;
   glob.split(globs, '.');
@@ -80,8 +80,9 @@ static solver::Cost inNanoseconds(double seconds) {
   return std::llround(seconds * kNanoseconds);
 }
 
-/// Makes a problem with a node for each block, and an edge between each and the
-/// next one whose changes take time.
+/// Stages have whole layers. If the layers do not divide evenly, one device has
+/// more than the average. Otherwise all have equally many, or one device has
+/// another layer.
 static solver::Problem makeProblem(ArrayRef<Instance> blocks,
                                    const BlockProfile &profile,
                                    int64_t memory) {

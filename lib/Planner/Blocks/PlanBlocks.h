@@ -10,18 +10,18 @@
 namespace heddle {
 
 struct BlocksAnswer {
-  /// False if nothing fits. Then the choices are those of least memory.
+  /// False if nothing fits. Then the choices are those that need least memory.
   bool fits = false;
   /// In the order of the program.
   std::vector<BlockChoice> choices;
   double seconds = 0, bound = 0;
-  int64_t bytes = 0; ///< with those beside the blocks
+  int64_t bytes = 0; ///< including the memory beside the blocks
 };
 
 /// Chooses a strategy for each block of the module, so that the sum of their
 /// times is least within `memory` bytes of a device. Adds the entries of the
-/// strategies to `plan`. The error says what of the profile does not agree with
-/// the module.
+/// strategies to `plan`. The error names the part of the profile that does not
+/// agree with the module.
 llvm::Expected<BlocksAnswer> planBlocks(mlir::ModuleOp module,
                                         const BlockProfile &profile,
                                         int64_t memory, Plan &plan);

@@ -1,4 +1,4 @@
-//===- Bounds.cpp - What a candidate takes at least -----------------------===//
+//===- Bounds.cpp - Bounds of a candidate ---------------------------------===//
 
 #include "Bounds.h"
 #include "MeshAxes.h"
@@ -11,8 +11,8 @@ using namespace heddle;
 
 namespace {
 
-/// The part of the bytes of unfused ops that fused kernels still move. An
-/// estimate, from the programs of gpt2 and llama.
+/// The fraction of the bytes of unfused ops that fused kernels still move. An
+/// estimate from the programs of gpt2 and llama.
 constexpr double kFusedPart = 0.35;
 /// The part of the forward pass that is computed again, and of the kept bytes
 /// that stay, by mode of recomputation. Estimates.
@@ -61,7 +61,7 @@ namespace {
 /// The passes of a pipeline, by the seconds of a micro-batch on one device.
 struct PipelineWork {
   double stages, chunks, microBatches, layers;
-  double all = 0;   ///< of the whole program, if one device did it
+  double all = 0;   ///< of the whole program on one device
   double layer = 0; ///< of one layer
   /// Seconds of a layer's exchanges behind the last pass of its device.
   double update = 0;
@@ -70,18 +70,19 @@ struct PipelineWork {
   /// fills the rest.
   double waiting = 1;
 
-  /// No pipeline takes less. A device waits for one chunk of each device before
-  /// it, at the beginning and at the end.
+  /// Returns a lower bound of every pipeline. A device waits for one chunk of
+  /// each device before it, at the beginning and at the end.
   double getBound() const {
     double fill = (stages - 1) / chunks * waiting;
-    // Whatever the stages: the times T_s for which each s has
-    // m T_s + T_0 + ... + T_{s-1} = C add up to `all`.
+    // A bound for any stages: the times T_s with m T_s + T_0 + ... + T_{s-1} =
+    // C for each stage s add up to `all`.
     double least = (microBatches * all + layers * update) / stages;
     if (chunks == 1 && waiting == 1)
       least =
           std::max(least, all / (1 - std::pow(1 - 1 / microBatches, stages)));
-    // By whole layers, a device has more than its part, or all have equally
-    // many.
+    // Stages have whole layers. If the layers do not divide evenly, one device
+    // has more than the average. Otherwise all have equally many, or one device
+    // has another layer.
     double most = std::ceil(layers / stages);
     auto getBusy = [&](double count) {
       return count * (microBatches * layer + update);
@@ -92,8 +93,8 @@ struct PipelineWork {
     return std::max(least, uneven);
   }
 
-  /// What a pipeline is likely to take: the last stage has the head, and as
-  /// many layers as balance it.
+  /// Returns the estimated time. The last stage has the head, and as many
+  /// layers as balance it.
   double getEstimate() const {
     double head = std::max(0.0, all - layers * layer);
     double busiest = std::numeric_limits<double>::infinity();
@@ -109,18 +110,19 @@ struct PipelineWork {
 } // namespace
 
 /// Returns a lower bound of the bytes that stay from the forward to the
-/// backward pass, if nothing is computed again. Every device of a tensor
-/// parallel group has the whole operands of products that it splits along
-/// weights. A part of the batch may have ended before the next one begins. The
-/// first stage of a pipeline works on as many micro-batches as there are
-/// stages, and its forward pass is a program of its own, of all parts.
+/// backward pass, if nothing is computed again. If tensor parallelism splits a
+/// product along its weight, every device of the group has the whole other
+/// operand. A part of the batch may have ended before the next one begins, so
+/// one part counts. The first stage of a pipeline works on as many
+/// micro-batches as there are stages. Its forward pass is a program of its own,
+/// so all parts count.
 double BoundModel::getKept(const Candidate &candidate,
                            const MeshTopology &topology,
                            const ProgramCounts &all,
                            const ProgramCounts &layer) const {
   MeshAxes axes(candidate.mesh);
   auto tensor = double(topology.getSize(axes.tensor));
-  // With other splits, anything may be in parts.
+  // If the sharding may differ, every operand may be split.
   bool isStandard = !candidate.decidesOperators && !statesSplits();
   auto getBytes = [&](const ProgramCounts &counts) {
     return counts.keptInParts / tensor +
@@ -134,26 +136,27 @@ double BoundModel::getKept(const Candidate &candidate,
   return getBytes(layer) * part * held * getLeastLayers(candidate);
 }
 
-/// Returns the seconds of a layer's products that the candidate computes again
-/// at least, if one device computes them. The optimal choice need not repeat
-/// anything if the memory suffices. `state` has the bytes of variables.
+/// Returns a lower bound of the seconds of a layer's products that the
+/// candidate computes again, on one device. `Optimal` recomputation need not
+/// repeat anything if the memory suffices. `state` has the bytes of variables.
 double BoundModel::getRepeated(const Candidate &candidate,
                                const MeshTopology &topology,
                                const StepCounts &step, double state) const {
   if (candidate.recompute != RecomputeMode::Layer &&
       candidate.recompute != RecomputeMode::Communication)
     return 0;
-  // The counts know which products the standard plan exchanges, whose results
-  // stay. With other splits, the results of others may stay.
+  // The counts know which products the standard plan follows with a sum. The
+  // results of these sums stay. With other shardings, other results may stay.
   bool isStandard = !candidate.decidesOperators &&
                     request.pins.replicated.empty() && !statesSplits();
   if (candidate.recompute == RecomputeMode::Communication && !isStandard)
     return 0;
   if (candidate.mesh.context == 1)
     return step.layer.repeatedProducts;
-  // The steps of a ring may be taken for layers. Then all else stays, unless
-  // that exceeds the memory. What a ring has received may stay in any case, and
-  // with it what attention makes of it.
+  // Recomputation may mistake the steps of a ring for layers. Then all other
+  // values stay, unless they exceed the memory. The values that a ring has
+  // received may always stay, and so may the attention that is computed from
+  // them.
   auto withoutRing = [](ProgramCounts counts) {
     counts.keptInParts -= counts.keptOfAttention;
     return counts;
@@ -179,7 +182,8 @@ bool BoundModel::statesStorage() const {
 }
 
 /// Returns a lower bound of the layers of a pipeline's first stage. A slow
-/// device may have only one, and stages that the user states any number.
+/// device may have only one layer. Stages that the user states may have any
+/// number.
 double BoundModel::getLeastLayers(const Candidate &candidate) const {
   if (request.stated && request.stated->numStages > 0)
     return 0;
@@ -189,10 +193,10 @@ double BoundModel::getLeastLayers(const Candidate &candidate) const {
              : 1;
 }
 
-/// Returns whether each data parallel device does all work on weights and
-/// gradients that does not grow with the rows, in each micro-batch. If
-/// gradients are stored in parts, so are their sums. A step of one micro-batch
-/// sums none up.
+/// Returns whether each data-parallel device repeats, in each micro-batch, all
+/// work on weights and gradients that does not grow with the rows. If gradients
+/// are stored in parts, so are their sums. A step of one micro-batch sums no
+/// gradients up.
 bool BoundModel::repeatsFixed(const Candidate &candidate) const {
   return candidate.microBatches > 1 && candidate.zeroLevel <= 1 &&
          !candidate.decidesOperators && !statesSplits() && !statesStorage();
@@ -206,9 +210,9 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   CandidateBounds bounds = rate(candidate, *topology, passes);
   if (!candidate.leavesSchedule)
     return bounds;
-  // The bound is that of the least work: whatever the schedule chooses adds
-  // launches, gathers or work. Parts and what is computed again may leave
-  // nothing to keep.
+  // The bound is that of the choice with the least work, because any other
+  // choice of the schedule adds launches, gathers or work. With parts of a
+  // batch or recomputation, the schedule may keep nothing.
   bounds.kept = 0;
   CandidateBounds likely = estimateOpen(candidate, *topology);
   bounds.estimate = std::max(bounds.seconds, likely.estimate);
@@ -217,8 +221,9 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   return bounds;
 }
 
-/// Estimates a candidate that leaves its schedule open: as the fastest choice
-/// that is expected to fit, or as the smallest one.
+/// Estimates a candidate that leaves its schedule open. Takes the estimate of
+/// the fastest choice that is expected to fit, or of the smallest choice if
+/// none is.
 CandidateBounds BoundModel::estimateOpen(const Candidate &candidate,
                                          const MeshTopology &topology) {
   std::optional<CandidateBounds> best;
@@ -243,7 +248,7 @@ CandidateBounds BoundModel::estimateOpen(const Candidate &candidate,
         continue;
       choice.recompute = mode;
       CandidateBounds next = rate(choice, topology, /*passes=*/nullptr);
-      // Optimal recomputation repeats no more than the memory asks for.
+      // Optimal recomputation repeats only as much as the memory requires.
       if (next.arena <= room && room < kept.arena) {
         double part = (kept.arena - room) / (kept.arena - next.arena);
         next.estimate = kept.estimate + part * (next.estimate - kept.estimate);
@@ -314,7 +319,7 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
                         micro, double(request.program.layers.value_or(1))};
   if (splitsBackward(candidate.mesh.schedule) && one.products > 0)
     pipeline.waiting = one.forwardProducts / one.products;
-  // Of a micro-batch, on the devices of one stage.
+  // The seconds of a micro-batch on the devices of one stage.
   bool isRepeated = repeatsFixed(candidate);
   auto getSeconds = [&](const ProgramCounts &counts, double computing,
                         double fixed) {
@@ -371,7 +376,7 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
   auto [tensorSeconds, contextSeconds, dataSeconds] =
       estimateCollectives(candidate, topology, one);
 
-  // What of them is exposed, in the passes and behind them.
+  // The exposed part of these seconds, within the passes and after them.
   double exposed = tensorSeconds + contextSeconds, exposedAtEnd = dataSeconds;
   if (hides) {
     // Micro-batches of a pipeline are small, so parts of them add little.

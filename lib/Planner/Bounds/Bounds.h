@@ -1,8 +1,8 @@
-//===- Bounds.h - What a candidate takes at least ---------------*- C++ -*-===//
+//===- Bounds.h - Bounds of a candidate -------------------------*- C++ -*-===//
 //
-// Time and memory of candidates without a compilation. A bound is what no
-// program of the candidate can go below. An estimate is what its program is
-// expected to take; it decides the order in which candidates are compiled.
+// Time and memory of candidates without a compilation. A bound is a lower limit
+// for every program of the candidate. An estimate is the expected value, and
+// decides the order in which candidates are compiled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,14 +19,14 @@ namespace heddle {
 struct CandidateBounds {
   double seconds = 0;  ///< lower bound
   double estimate = 0; ///< seconds
-  double update = 0;   ///< of the estimate: the seconds behind the passes
+  double update = 0;   ///< seconds of the estimate after the passes
   double state = 0;    ///< lower bound of the bytes of variables
-  double kept = 0;     ///< and of those from the forward to the backward pass
+  double kept = 0;     ///< lower bound of the bytes of kept activations
   double arena = 0;    ///< estimated bytes of everything else
 };
 
-/// The seconds of the passes of a pipeline's micro-batch, as simulated, on the
-/// devices of one stage: of all layers with embedding and head, and of one.
+/// The simulated seconds of the passes of one micro-batch of a pipeline, on the
+/// devices of one stage: those of the whole program and those of one layer.
 struct SimulatedPasses {
   double all = 0, layer = 0;
 };
@@ -49,8 +49,8 @@ private:
   llvm::Expected<MeshTopology &> getTopology(const DefaultMesh &mesh);
   struct StepCounts {
     ProgramCounts all, layer; ///< of a micro-batch and the update
-    /// Computation that grows with the rows: the part that is split in any
-    /// case. A lower bound, because the time of an op is convex in its rows.
+    /// Computation that grows with the rows, which every candidate splits. A
+    /// lower bound, because the time of an op is convex in its rows.
     double computing = 0, computingOfLayer = 0;
     /// Computation of a micro-batch that does not grow with the rows, such as
     /// casts of weights and sums of gradients.
@@ -72,8 +72,9 @@ private:
   bool statesSplits() const;
   /// Returns whether the user states how variables are stored.
   bool statesStorage() const;
-  /// Of a step: sums of tensor parallelism, exchanges of keys and values, and
-  /// gradients with stored variables.
+  /// Seconds of the collectives of a step: sums of tensor parallelism,
+  /// exchanges of keys and values, and exchanges of gradients and stored
+  /// variables.
   struct CollectiveSeconds {
     double tensor = 0, context = 0, data = 0;
   };

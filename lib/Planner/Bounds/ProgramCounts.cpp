@@ -44,7 +44,8 @@ CountModel::CountModel(const ProgramCounts (&counts)[2][2],
   auto slope = [](const Counts &from, const Counts &to, double step) {
     return Counts::add({}, Counts::add(to, from, -1), 1 / step);
   };
-  // By row, at each number of layers; then how that grows with the layers.
+  // The counts of one row, at each number of layers. Then their growth with the
+  // layers.
   Counts rowAtFirst = slope(counts[0][0], counts[1][0], rowStep);
   Counts rowAtSecond = slope(counts[0][1], counts[1][1], rowStep);
   perRowAndLayer = slope(rowAtFirst, rowAtSecond, layerStep);
@@ -105,8 +106,8 @@ private:
 
 } // namespace
 
-/// Returns the load from which a value comes through ops that keep its shape
-/// (casts); null if there is none.
+/// Returns the load whose value reaches `value` through ops that keep its shape
+/// (casts). Null if there is none.
 static LoadOp getLoad(Value value) {
   Type shape = value.getType();
   Operation *op = value.getDefiningOp();
@@ -171,8 +172,8 @@ void Counter::findForwardPass(func::FuncOp function) {
       push(operand);
 }
 
-/// Returns the seconds of a product at the device's rate; 0 for an op that is
-/// no product: one that sums over no loop of its own.
+/// Returns the seconds of a product at the device's rate. Returns 0 for an op
+/// that is no product because it sums over no loop of its own.
 double Counter::getProductSeconds(Operation *op) const {
   auto work = dyn_cast<WorkOpInterface>(op);
   auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
@@ -214,8 +215,8 @@ static bool isWhole(Operation *op, unsigned operand) {
   return true;
 }
 
-/// Returns whether an op may run again where its result is read, because
-/// reading its operands takes no more bytes: a cast to a wider type, a mask.
+/// Returns whether kernels repeat an op where its result is read, because its
+/// operands have no more bytes than the result: a cast to a wider type, a mask.
 static bool isCheap(Operation *op) {
   if (!OpTrait::hasElementwiseMappableTraits(op))
     return false;
@@ -311,8 +312,8 @@ void Counter::countMicroBatch(func::FuncOp function) {
 }
 
 /// A value is a sum over devices if its op sums over a split factor, or if the
-/// op passes such sums on. A sum is exchanged where it meets an op that does
-/// not.
+/// op passes such sums on. A sum is exchanged where an op reads it that cannot
+/// pass it on.
 void Counter::countSums(func::FuncOp function) {
   llvm::DenseSet<Value> partial, exchanged;
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -346,8 +347,8 @@ void Counter::countSums(func::FuncOp function) {
 
 void Counter::countUpdate(func::FuncOp function) {
   function.walk([&](Operation *op) {
-    // The update is a chain for each parameter, which becomes one kernel: it
-    // reads and writes each variable once.
+    // The update of each parameter is a chain of ops that becomes one kernel.
+    // The kernel reads and writes each variable once.
     if (auto load = dyn_cast<LoadOp>(op))
       counts.updateBytes += double(getBytes(load.getType()));
     else if (auto store = dyn_cast<StoreOp>(op))
@@ -395,8 +396,8 @@ bool SplitLimits::canSplitTensor(int64_t parts) const {
   for (int64_t size : features)
     if (size % parts != 0)
       return false;
-  // If the axis does not divide the groups, it is cut: a part splits the
-  // groups, the rest the heads of each.
+  // If the axis does not divide the groups, it is cut in two. One part splits
+  // the groups, the other the heads of each group.
   for (auto [groups, members] : heads)
     if (groups % parts != 0 &&
         (parts % groups != 0 || members % (parts / groups) != 0))

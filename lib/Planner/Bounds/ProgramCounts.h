@@ -14,40 +14,43 @@ namespace heddle {
 /// Returns whether tensor parallelism splits factors of this role.
 bool isTensorRole(FactorRole role);
 
-/// What one micro-batch, and the update after the last one, compute and move in
-/// all, before anything is split. Counted over ops and their rules.
+/// The total work and traffic of one micro-batch, and of the update after the
+/// last one, before anything is split. Counted over ops and their sharding
+/// rules.
 struct ProgramCounts {
-  /// Bytes of variables. Gradients are those that a step adds up.
+  /// Bytes of variables. `gradients` has the gradients that a step accumulates.
   double parameters = 0, optimizerState = 0, gradients = 0;
-  /// Of the parameters, those over which no loop over the sequence runs. They
-  /// stay whole if the sequence is split.
+  /// Bytes of the parameters that no loop over the sequence runs over: weights,
+  /// but not tables of positions. They stay whole if the sequence is split.
   double weights = 0;
-  /// Of a micro-batch. Seconds of all products of one device at its peak
-  /// rate times efficiency, and of those in the forward pass.
+  /// Seconds of all products of a micro-batch, on one device at its peak rate
+  /// times efficiency. Then those of the products in the forward pass.
   double products = 0, forwardProducts = 0;
-  /// Of the forward pass, seconds of the products that no sum over devices
-  /// follows. Recomputation repeats them; it may keep the sums instead.
+  /// Seconds of the products of the forward pass that no sum over devices
+  /// follows. Recomputation repeats them. It may keep the sums of the others.
   double repeatedProducts = 0;
-  /// Seconds for which one device computes a micro-batch, if nothing is split:
-  /// all of it, as compiled. The planner fills it in; a count does not.
+  /// Seconds of a whole micro-batch on one device, as compiled, if nothing is
+  /// split. The planner sets it, counting does not.
   double computing = 0;
   double numProducts = 0;
   /// Bytes that all other ops read and write, if no two are fused.
   double otherBytes = 0;
   /// Bytes that the update reads and writes.
   double updateBytes = 0;
-  /// Of these, seconds of attention.
+  /// The part of `repeatedProducts` that belongs to attention, in seconds.
   double repeatedAttention = 0;
   /// Bytes of results of the forward pass that the backward pass reads, if no
-  /// two ops are fused. Of those that are certainly stored: the operands of
-  /// products that tensor parallelism does not split, which every device has
-  /// whole; all others; and of these, what attention reads and writes.
+  /// two ops are fused. The other three count only results that are certainly
+  /// stored. `keptWhole`: operands of products that tensor parallelism does not
+  /// split, so that every device has them whole. `keptInParts`: all others.
+  /// `keptOfAttention`: the part of `keptInParts` that attention reads and
+  /// writes.
   double keptBytes = 0, keptWhole = 0, keptInParts = 0, keptOfAttention = 0;
   /// Bytes of the parameters that products of both passes read.
   double readTwice = 0;
-  /// Bytes, and number, of the values that are sums over devices if tensor
-  /// parallelism splits features, heads and vocabulary; those of the forward
-  /// pass.
+  /// Bytes and number of the values that are sums over devices if tensor
+  /// parallelism splits features, heads and vocabulary. Counts the forward pass
+  /// alone.
   double tensorSums = 0, numTensorSums = 0;
   /// Bytes of the keys and values of attention.
   double keyBytes = 0;
@@ -65,9 +68,9 @@ ProgramCounts countProgram(mlir::ModuleOp module, const ClusterDevice &device);
 /// programs of one and two rows and layers determine those of any size.
 class CountModel {
 public:
-  /// A program of which only one size is known.
+  /// Makes the counts of a program whose size is fixed.
   explicit CountModel(ProgramCounts counts) : base(counts) {}
-  /// `counts[i][j]` is that of rows[i] rows and layers[j] layers.
+  /// `counts[i][j]` are those of rows[i] rows and layers[j] layers.
   CountModel(const ProgramCounts (&counts)[2][2], const double (&rows)[2],
              const double (&layers)[2]);
 

@@ -1,4 +1,4 @@
-//===- Traffic.cpp - What a candidate sends at least ----------------------===//
+//===- Traffic.cpp - Least traffic of a candidate -------------------------===//
 
 #include "Bounds.h"
 #include "MeshAxes.h"
@@ -14,9 +14,9 @@ public:
   explicit LinkBounds(const MeshTopology &topology)
       : topology(topology), seconds(topology.getCluster().levels.size()) {}
 
-  /// Adds `times` exchanges in which every group over `axes` scatters or
+  /// Adds `times` collectives in which each group over `axes` scatters or
   /// gathers `bytes` in all. If a group has members in U units of a level, each
-  /// unit receives the parts of the other U - 1.
+  /// unit receives the parts of the other U - 1 units.
   void add(AxisMask axes, double bytes, double times) {
     const Cluster &cluster = topology.getCluster();
     int64_t members = topology.getSize(axes);
@@ -24,7 +24,7 @@ public:
       int64_t unit =
           std::min(topology.getUnitSize(level), topology.getNumDevices());
       int64_t inside = countInside(axes, unit);
-      // Groups that do not fill units alike are left to the simulation.
+      // The bound leaves out groups that do not fill units alike.
       if (members % inside != 0 || unit % inside != 0)
         continue;
       double units = double(members / inside);
@@ -53,8 +53,8 @@ private:
 
 } // namespace
 
-/// Returns the seconds of the traffic that no schedule avoids, over the links
-/// that it keeps busy longest. `one` is what a stage computes and stores.
+/// Returns the seconds of the traffic that no schedule avoids, on the busiest
+/// links. `one` has the counts of one stage.
 double BoundModel::getTraffic(const Candidate &candidate,
                               const MeshTopology &topology,
                               const ProgramCounts &one,
@@ -82,8 +82,8 @@ double BoundModel::getTraffic(const Candidate &candidate,
     else if (candidate.zeroLevel >= 3) {
       links.add(axes.storage, one.parameters / tensor * narrow, micro);
       // Each part of a micro-batch gathers a weight in its forward and in its
-      // backward pass, because others are gathered between the two. In the last
-      // layer, one gather may serve both.
+      // backward pass, because other weights are gathered in between. In the
+      // last layer, one gather may serve both passes.
       double others = double(request.program.layers.value_or(1) - 1) /
                       double(candidate.mesh.pipeline);
       if (!statesSplits() && !statesStorage())
@@ -96,11 +96,12 @@ double BoundModel::getTraffic(const Candidate &candidate,
 }
 
 /// Returns the seconds of the exchanges that begin when the last pass has
-/// ended. The update is a program of its own behind the last micro-batch. It
-/// sums gradients up unless these are stored in parts, which each micro-batch
-/// adds to. Parameters that are updated in parts are gathered last. A single
-/// micro-batch is one program with the update: there the clip, which waits for
-/// all gradients, comes before the update of any parameter.
+/// ended. The update is a program of its own after the last micro-batch. The
+/// update sums gradients up, unless they are stored in parts: then each
+/// micro-batch adds to the parts. Parameters that are updated in parts are
+/// gathered last. A single micro-batch is one program with the update. There
+/// the gradient clip, which waits for all gradients, comes before the update of
+/// any parameter.
 double BoundModel::getUpdateTraffic(const Candidate &candidate,
                                     const MeshTopology &topology,
                                     const ProgramCounts &one) const {
@@ -150,7 +151,7 @@ BoundModel::estimateCollectives(const Candidate &candidate,
   double gradients = one.gradients / tensor;
   double dataSeconds = 0;
   if (data * context > 1) {
-    // A level-by-level sum costs what its innermost and its outer part do.
+    // A hierarchical all-reduce costs the sum of its inner and its outer part.
     bool isProduct = candidate.mesh.data.size() > 1;
     if (isProduct || candidate.zeroLevel > 0) {
       double whole = gradients / group;

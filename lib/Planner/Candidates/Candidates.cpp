@@ -150,8 +150,8 @@ private:
 
 } // namespace
 
-/// A program whose factors have no roles has no standard plan, but each of its
-/// operators can be decided.
+/// Adds the candidates of a program whose factors have no roles. Such a program
+/// has no standard plan, but each of its operators can be decided.
 void Enumerator::addUnnamed(int64_t data, int64_t tensor) {
   Candidate candidate;
   candidate.mesh.data = {data};
@@ -221,7 +221,8 @@ void Enumerator::addMeshes(int64_t pipeline, int64_t data, int64_t context,
 std::vector<std::vector<int64_t>> Enumerator::getGroups(int64_t data,
                                                         int64_t inner) const {
   std::vector<std::vector<int64_t>> groups = {{data}};
-  // A group within one unit of a level talks over that unit's links alone.
+  // A group within one unit of a level communicates over that unit's links
+  // alone.
   int64_t unit = 1;
   for (const ClusterLevel &level : request.cluster.levels) {
     if (level.count == 1)
@@ -320,8 +321,8 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
     if (!pins.subBatches && parts > 1 &&
         (!isOrdered || rowsOfDevice % parts != 0))
       continue;
-    // More micro-batches part the rows, too. What they lack is work beside the
-    // communication inside of a micro-batch, for which two parts are enough.
+    // More micro-batches split the rows, too. Parts of a batch also hide the
+    // communication within a micro-batch, and two parts are enough for that.
     if (!pins.subBatches && parts > 1 && candidate.mesh.pipeline > 1 &&
         (parts > 2 || candidate.mesh.tensor.front() == 1))
       continue;
@@ -332,7 +333,7 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
       if (!allows(pins.recompute, mode) ||
           (mode != RecomputeMode::None && !limits.hasBackward))
         continue;
-      // Its limit of memory is chosen from outside.
+      // `Optimal` has a limit of memory, which only a user can choose.
       if (mode == RecomputeMode::Optimal && !pins.recompute)
         continue;
       // Without communication inside of layers, both keep the same.

@@ -10,15 +10,15 @@ namespace heddle {
 
 struct SearchSpace {
   std::vector<Candidate> candidates;
-  /// Points that are left out before any bound, by reason.
+  /// The numbers of points left out before any bound was computed, by reason.
   std::vector<SkippedCandidates> leftOut;
 };
 
 /// Enumerates the candidates that agree with the pins: factorizations of the
 /// devices into axes, groups of devices that store state, ZeRO levels,
-/// micro-batches, sub-batches, and recomputation. Sizes divide: the axes divide
-/// the rows, heads and features of the program, so no candidate pads, except
-/// the vocabulary. The order is that of the loops, and so always the same.
+/// micro-batches, sub-batches, and recomputation. The axes divide the rows,
+/// heads and features of the program, so a candidate pads nothing but the
+/// vocabulary. The order is that of the loops, and so always the same.
 SearchSpace enumerateCandidates(const PlanRequest &request,
                                 const SplitLimits &limits);
 

@@ -106,7 +106,7 @@ struct Names {
 
 } // namespace
 
-/// Returns the plan's axes for stated ones.
+/// Replaces stated axes by the axes of the plan's mesh.
 static std::vector<std::string> toAxesOf(const Plan &plan,
                                          ArrayRef<std::string> stated) {
   std::vector<std::string> axes;
@@ -139,7 +139,7 @@ static PlanEntry<KeyT> toEntryOf(const Plan &plan,
   return entry;
 }
 
-/// Returns the entry of a glob, which is added if there is none.
+/// Returns the entry of a glob. Adds one if there is none.
 template <typename KeyT>
 static PlanEntry<KeyT> &findOrAddGlob(std::vector<PlanEntry<KeyT>> &entries,
                                       StringRef glob) {
@@ -168,10 +168,10 @@ static bool isSame(ArrayRef<PlanAssignment<KeyT>> a,
 
 namespace {
 
-/// Adds what the user fixed of operators to a plan. First decides the axes of
-/// every factor of every operator. Then adds the fixed entries, and after them
-/// others where more specific globs of the plan would win, or where a fixed
-/// factor takes axes from others.
+/// Adds the user's entries for operators to a plan. First decides the axes of
+/// every factor of every operator. Then adds the user's entries. Last, adds
+/// further entries where a more specific glob of the plan would win, or where a
+/// stated factor takes axes from other factors.
 class OperatorCompleter {
 public:
   OperatorCompleter(std::vector<FactorEntry> &entries,
@@ -200,8 +200,8 @@ private:
 
   void decide(const std::string &name, const std::set<std::string> &factors);
   void addFixed();
-  /// Adds to the glob's entry the factors that any of its operators has wrong,
-  /// if all of its operators want the same axes.
+  /// If all operators of a glob want the same axes, adds to the glob's entry
+  /// the factors for which some of these operators would get other axes.
   void mend(StringRef glob);
   bool isWrong(const std::string &name, const std::string &factor) const;
   bool isFixed(StringRef glob, const std::string &factor) const {
@@ -287,9 +287,9 @@ void OperatorCompleter::mend(StringRef glob) {
 // Storage and layouts
 //===----------------------------------------------------------------------===//
 
-/// Adds what the user fixed to entries of which the most specific one alone
-/// decides. Where that would be one of the plan's own, adds a fixed one for the
-/// name.
+/// Adds the user's entries to a section in which only the most specific entry
+/// of a name counts. Where an entry of the plan would win, adds the user's
+/// entry again for that name alone.
 template <typename KeyT, typename NamesT>
 static void addWhole(std::vector<PlanEntry<KeyT>> &entries,
                      const std::vector<PlanEntry<KeyT>> &fixed,
@@ -312,8 +312,8 @@ static void addWhole(std::vector<PlanEntry<KeyT>> &entries,
 // Plans
 //===----------------------------------------------------------------------===//
 
-/// Moves the entries of the pinned globs, whose factors are whole, out of a
-/// plan's.
+/// Removes the entries of the pinned globs, whose factors are whole, from a
+/// plan, and returns them.
 static std::vector<FactorEntry>
 takePinned(std::vector<FactorEntry> &entries,
            const std::vector<std::string> &globs) {
@@ -406,14 +406,15 @@ llvm::Error heddle::verifyPins(const PlanPins &pins, ModuleOp module) {
 
 llvm::Error heddle::verifyStated(const Plan &stated, ModuleOp module) {
   Plan plan = stated;
-  // Sizes are not known yet, but names of axes are.
+  // The sizes of the mesh are not known yet, but the names of its axes are.
   if (!isStated(stated, "mesh"))
     for (StringRef axis : kAxes)
       plan.mesh.push_back({axis.str(), 1});
   plan.prediction.reset();
   std::vector<std::string> errors;
   for (const PlanProblem &problem : verifyPlan(module, plan, {})) {
-    // The planner chooses the rows of a micro-batch, and so the rest of these.
+    // The planner chooses the rows of a micro-batch, so rules of the schedule
+    // and of sub-batches are not checked here.
     if (problem.isWarning || problem.rule == PlanRule::Schedule ||
         problem.rule == PlanRule::SubBatches)
       continue;

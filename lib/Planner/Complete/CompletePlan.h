@@ -8,17 +8,17 @@
 
 namespace heddle {
 
-/// Adds what the user states to a plan for `module`, of which `pins` hold
-/// already. Of stated entries and pins, the most specific one decides, and no
-/// entry of the plan wins over them. Each operator's stated factors take their
-/// axes from its others. An entry whose glob matches nothing is left out, as
-/// the module may have few layers; so is an axis that the plan's mesh lacks,
-/// because it has one device there.
+/// Merges the user's stated part and pins into a plan for `module` that already
+/// satisfies `pins`. Among stated entries and pins, the most specific one
+/// decides. No entry of the plan wins over them. The stated factors of an
+/// operator take their axes from its other factors. An entry whose glob matches
+/// nothing is left out, because the module may have few layers. An axis that
+/// the plan's mesh lacks is left out, too, because it would have one device.
 void completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
                   mlir::ModuleOp module);
 
-/// Verifies that each pinned glob matches an operator of a program with all
-/// layers.
+/// Verifies that each pinned glob matches an operator. `module` is a program
+/// with all layers.
 llvm::Error verifyPins(const PlanPins &pins, mlir::ModuleOp module);
 
 /// Verifies the stated part against a program with all layers. The error lists

@@ -1,4 +1,4 @@
-//===- Explain.cpp - What a plan chooses, and what that takes -------------===//
+//===- Explain.cpp - Explains a plan and its costs ------------------------===//
 
 #include "heddle/Planner/Explain.h"
 #include "dialects/Heddle/HeddleDialect.h"
@@ -47,7 +47,7 @@ public:
 private:
   struct Entry {
     OperatorUse use;
-    /// Seconds by what may bind.
+    /// Seconds by the resource that may limit the step.
     std::map<std::string, double> parts;
   };
 
@@ -66,7 +66,8 @@ void UseCounter::add(const SimulatedCall &call) {
   rt::DeviceCallOpInterface op = call.op;
   ArrayRef<StringAttr> names = op.getServes().getNames();
   StringRef served = names.empty() ? "" : names.front().getValue();
-  // What moves a value between stages serves the operator that makes it.
+  // A transfer of a value between stages counts for the operator that computes
+  // the value.
   if (hasStages)
     served = getMakerOfCut(served);
   std::string name = served.empty() ? "(no operator)" : generalizeNames(served);
@@ -154,8 +155,8 @@ static LogicalResult simulateUses(ModuleOp module,
   return success();
 }
 
-/// Estimates what the plan's choices cost beside others. Without them, there is
-/// a reason, and no error.
+/// Estimates the cost of the plan's choices and of their alternatives. If there
+/// is no estimate, gives a reason instead of an error.
 static void estimateChoices(ModuleOp step, const CompileOptions &options,
                             const Cluster &cluster, PlanExplanation &result) {
   llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);

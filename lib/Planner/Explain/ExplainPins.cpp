@@ -1,4 +1,4 @@
-//===- ExplainPins.cpp - Why pins cannot hold -----------------------------===//
+//===- ExplainPins.cpp - Explains impossible pins -------------------------===//
 
 #include "ExplainPins.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -31,16 +31,16 @@ private:
   void checkStorage();
   void checkSequence();
 
-  /// Adds a reason if a value cannot be. Names the nearest values up to `most`
-  /// that can.
+  /// Adds a reason if the pin's value is not possible. Names the nearest
+  /// possible values up to `most`.
   void check(StringRef name, std::optional<int64_t> value, int64_t most,
              llvm::function_ref<bool(int64_t)> isLegal,
              llvm::function_ref<std::string()> why);
-  /// Returns what of the program tensor parallelism over `parts` devices does
-  /// not divide.
+  /// Returns the parts of the program that tensor parallelism over `parts`
+  /// devices does not divide.
   std::string describeUndivided(int64_t parts) const;
 
-  /// Returns whether the program can be cut into so many stages.
+  /// Returns whether the program can be cut into `stages` stages.
   bool canCut(int64_t stages) const {
     return stages == 1 ||
            (limits.hasBackward && request.program.layers.value_or(0) >= stages);
@@ -195,8 +195,8 @@ void PinExplainer::checkBatches() {
         " without work: take at least as many");
 }
 
-/// Checks that the pinned axes divide the devices together, and the axes that
-/// are left can take the others.
+/// Checks that the product of the pinned axes divides the number of devices,
+/// and that the other axes can take the remaining devices.
 void PinExplainer::checkProduct() {
   if (!reasons.empty())
     return; // one axis alone is wrong already

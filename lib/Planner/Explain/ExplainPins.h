@@ -1,4 +1,4 @@
-//===- ExplainPins.h - Why pins cannot hold ---------------------*- C++ -*-===//
+//===- ExplainPins.h - Explains impossible pins -----------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_PLANNER_EXPLAIN_EXPLAINPINS_H
 #define HEDDLE_LIB_PLANNER_EXPLAIN_EXPLAINPINS_H
@@ -8,8 +8,9 @@
 
 namespace heddle {
 
-/// Returns which pins cannot hold on the devices and for the program, why, and
-/// the nearest values that can. Empty if every pin can hold.
+/// Returns the pins that are not possible on the devices or for the program,
+/// with the reasons and the nearest possible values. Empty if every pin is
+/// possible.
 std::string explainPins(const PlanRequest &request, const SplitLimits &limits);
 
 } // namespace heddle

@@ -4,7 +4,7 @@
 
 using namespace heddle;
 
-/// The part of a plan's memory that the next limit leaves.
+/// The next limit of memory, as a fraction of the last plan's memory.
 static constexpr double kNextMemory = 0.95;
 /// The most limits of memory for one number of devices.
 static constexpr size_t kMostLimits = 12;
@@ -26,7 +26,7 @@ std::vector<int64_t> heddle::getDeviceCounts(const Cluster &cluster,
   return counts;
 }
 
-/// Returns whether the plan of `a` takes no more of anything than that of `b`.
+/// Returns whether the plan of `a` is no worse than that of `b` in any figure.
 static bool isNoWorse(const FrontPoint &a, const FrontPoint &b) {
   return a.devices <= b.devices && a.figures.seconds <= b.figures.seconds &&
          a.figures.memory.total() <= b.figures.memory.total();
@@ -69,7 +69,8 @@ llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
           }
           add(front.points, {devices, report.winner, std::move(*report.plan),
                              report.figures, report.isExtrapolated});
-          // The limit is the smallest device's: as many bytes less of each.
+          // The limit is for the smallest device. A lower limit takes equally
+          // many bytes from each device.
           int64_t next = needed - int64_t((1 - kNextMemory) * double(total));
           if (++numLimits >= kMostLimits || next < 1)
             return std::nullopt;

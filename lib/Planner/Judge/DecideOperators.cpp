@@ -9,16 +9,16 @@ using namespace heddle;
 
 /// The work of the solver on one program, in table entries.
 static constexpr uint64_t kSolverWork = 5'000'000;
-/// The most rounds of deciding and simulating for one candidate, and those
-/// after which it is given up if it takes this much longer than the standard
-/// plan.
+/// The most rounds of deciding and simulating for one candidate. After
+/// kFewRounds, a candidate is given up if it takes this much longer than the
+/// standard plan.
 static constexpr int64_t kMostRounds = 5, kFewRounds = 2;
 static constexpr double kHopeless = 1.05;
 
 llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
                                             const Candidate &candidate,
                                             Plan standard) {
-  // Of the standard plan, its mesh and schedule stay, and what is pinned.
+  // Keeps the mesh, the schedule and the pinned operators of the standard plan.
   OperatorsOptions options;
   options.base = std::move(standard);
   options.base.operators.clear();
@@ -92,7 +92,7 @@ llvm::Error Judge::findPrices(const Candidate &candidate) {
            best->prediction.step > kHopeless * standardSeconds;
   };
   while (rounds < kMostRounds && !isFixed && !isHopeless()) {
-    // Found by decideOperators(), and not decided again.
+    // findPrices() has already decided the operators with these prices.
     prices[name] = next;
     llvm::Expected<Compiled> compiled = compile(candidate, few);
     if (!compiled) {

@@ -14,8 +14,8 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The largest part of the arena that the scheduler is asked to save, and the
-/// part that it saves beyond the need, because arenas of few layers do not
+/// The largest fraction of the arena that the scheduler is asked to save. It is
+/// asked to save kSlack more than needed, because arenas of few layers do not
 /// extrapolate exactly.
 static constexpr double kMostSaved = 0.6, kSlack = 0.03;
 
@@ -101,8 +101,8 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
   if (!plan)
     return plan.takeError();
   plan->overlap = candidate.overlap;
-  // Stated, too, where nothing is computed again: otherwise the schedule would
-  // choose.
+  // States the mode even if nothing is computed again, because otherwise the
+  // schedule would choose one.
   if (!candidate.leavesSchedule || candidate.schedule)
     stateSchedule(*plan, candidate.getSchedule());
   if (!candidate.stageLayers.empty()) {
@@ -163,7 +163,7 @@ Judge::chooseSchedule(const Candidate &candidate) {
   options.planText = writePlan(*plan);
   options.planPath = "plan";
   options.cluster = ClusterChoice(request.cluster);
-  // What a stated part forbids has no key in the text.
+  // A rule that the stated part violates has no position in the text.
   if (const std::optional<Plan> &stated = request.stated) {
     if (stated->getPosition("exchange_ring").line != 0)
       options.exchangeRing = stated->exchangeRing;
@@ -171,16 +171,18 @@ Judge::chooseSchedule(const Candidate &candidate) {
       options.scatterSums = stated->scatterSums;
   }
   messages->clear();
-  // Imported, so that a deep program is predicted from few of its layers.
+  // An imported program lets the schedule predict a deep program from few of
+  // its layers.
   FailureOr<OwningOpRef<ModuleOp>> module = request.program.make(context, size);
   if (failed(module))
     return messages->take();
   std::optional<ScheduleChoice> choice =
       heddle::chooseSchedule(**module, options);
-  // The compilation of the simplest choice says why.
+  // If no variant was chosen, the compilation of the simplest one reports the
+  // reason.
   if (!choice)
     return candidate.getSchedule();
-  // It prefers simple variants that are nearly as fast.
+  // The schedule prefers simple variants that are nearly as fast as the best.
   const VariantPrediction *best = &choice->best;
   for (const VariantPrediction &tried : choice->tried)
     if (tried.fits() && (!best->fits() || tried.seconds < best->seconds))
@@ -220,7 +222,7 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   figures.mixed = simulation->mixed;
   if (auto known = prices.find(candidate.getName()); known != prices.end())
     figures.exposure = known->second.prediction;
-  // If devices differ, the one with the least left.
+  // If devices differ, the figures are those of the device with the least room.
   if (!request.cluster.groups.empty())
     for (const MemoryUse &use : simulation->memories) {
       int64_t extra = use.capacity - request.cluster.device.memory;
@@ -234,19 +236,19 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   return Judgement{std::move(compiled->plan), figures};
 }
 
-/// The layers of each stage of the pipelines that stand for others, and the
-/// micro-batches of their steps.
+/// The layers of each stage of the two pipelines that stand for deeper ones,
+/// and the micro-batches of their steps.
 static constexpr int64_t kInStage[] = {1, 2}, kMicroBatches = 4;
 
-/// Returns the multiple of these layers that is compiled. Recomputation
-/// recognizes layers by their repetition.
+/// Returns the factor by which the layers of these pipelines are multiplied.
+/// Recomputation recognizes layers by their repetition.
 static int64_t getStageFactor(const Candidate &candidate) {
   return candidate.recompute == RecomputeMode::None ? 1 : 2;
 }
 
 bool Judge::extrapolates(const Candidate &candidate) const {
-  // Stated stages are of all layers. Few layers leave so much memory that a
-  // schedule would choose otherwise.
+  // Stated stages name all layers. A program of few layers leaves so much
+  // memory that an open schedule would choose differently.
   if ((request.stated && request.stated->numStages > 0) ||
       candidate.leavesSchedule)
     return false;
@@ -267,7 +269,7 @@ llvm::Expected<Plan> Judge::plan(const Candidate &candidate) {
   llvm::Expected<Plan> plan = makePlan(*step, candidate);
   if (!plan)
     return plan;
-  // Few layers may have been compiled instead of all.
+  // The program may have few layers instead of all.
   PlanSetting setting;
   setting.cluster = &request.cluster;
   for (const PlanProblem &problem : verifyPlan(*step, *plan, setting))
@@ -293,7 +295,7 @@ static PlanFigures extrapolate(const PlanFigures &few, const PlanFigures &more,
   line(memory.gradients, more.memory.gradients);
   line(memory.counters, more.memory.counters);
   line(memory.arena, more.memory.arena);
-  // Few layers may need more than some more.
+  // The program of few layers may need more than the one of more layers.
   memory.arena = std::max(memory.arena, more.memory.arena);
   line(memory.argumentsAndResults, more.memory.argumentsAndResults);
   line(memory.slots, more.memory.slots);
@@ -313,7 +315,8 @@ llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
                            : PipelineSchedule::OneFOneB;
   pair.microBatches = kMicroBatches;
   int64_t rows = request.program.rows / candidate.microBatches;
-  // Of several kinds of device, the weakest, and then each.
+  // Simulates the pipelines on the weakest figures first, and then on each kind
+  // of device.
   std::vector<Cluster> clusters = {request.cluster};
   clusters.front().groups.clear();
   for (const ClusterGroup &group : request.cluster.groups) {
@@ -369,10 +372,10 @@ llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate,
   return tight ? *tight : ample;
 }
 
-/// Judges few layers again with as much less memory as all layers must save.
-/// The scheduler keeps what is alive within the device's memory, of which few
-/// layers leave so much that they show nothing of that. Returns nullopt if
-/// there is nothing to save, or too much.
+/// Judges the programs of few layers again, with less memory: as much less as
+/// all layers must save. The scheduler keeps live bytes within the device's
+/// memory, but few layers leave so much memory that it need not save anything.
+/// Returns nullopt if nothing has to be saved, or too much.
 std::optional<PlanFigures> Judge::extrapolateWithin(const Candidate &candidate,
                                                     const PlanFigures &few,
                                                     const PlanFigures &more,
@@ -391,7 +394,7 @@ std::optional<PlanFigures> Judge::extrapolateWithin(const Candidate &candidate,
   llvm::Expected<Judgement> tightFew = judgeTight(few, kFewLayers);
   llvm::Expected<Judgement> tightMore = judgeTight(more, kMoreLayers);
   if (!tightFew || !tightMore) {
-    // The scheduler cannot do with so little.
+    // The scheduler cannot keep the program within this memory.
     llvm::consumeError(tightFew.takeError());
     llvm::consumeError(tightMore.takeError());
     return std::nullopt;
@@ -414,7 +417,7 @@ llvm::Expected<double> Judge::measureComputing(ProgramSize size) {
   llvm::Expected<std::vector<CallList>> lists = getEntry(module, "");
   if (!lists)
     return lists.takeError();
-  // Without the update.
+  // The calls of a micro-batch, without the update.
   CallList micro = lists->front();
   micro.calls = {{micro.calls.front().program, 1}};
   Cluster best = request.cluster;

@@ -14,7 +14,7 @@
 
 namespace heddle {
 
-/// A plan and what its program needs.
+/// A plan and the figures of its program.
 struct Judgement {
   Plan plan;
   PlanFigures figures;
@@ -44,18 +44,18 @@ public:
   /// Returns whether programs of few layers stand for the whole one.
   bool extrapolates(const Candidate &candidate) const;
   /// Judges the candidate by two programs of few layers if `extrapolates`, and
-  /// by the whole program otherwise. A pipeline must be one that is judged by
-  /// the whole program. The two programs are first scheduled as if memory were
-  /// ample. If the step then takes less than `limit` seconds but more memory
-  /// than the device has, the scheduler tries again with less memory.
+  /// by the whole program otherwise. `extrapolates` must be false for a
+  /// pipeline. The two programs are first scheduled as if memory were ample. If
+  /// the step then takes less than `limit` seconds but more memory than the
+  /// device has, the scheduler tries again with less memory.
   llvm::Expected<PlanFigures> extrapolate(const Candidate &candidate,
                                           double limit);
-  /// Returns what the schedule `auto` chooses where the candidate leaves it
-  /// open, for the memory of the request.
+  /// Returns the variant that the schedule `auto` chooses for the memory of the
+  /// request, if the candidate leaves its schedule open.
   llvm::Expected<ScheduleVariant> chooseSchedule(const Candidate &candidate);
   /// Compiles the two pipelines of few layers that stand for the candidate's.
   llvm::Expected<StageModel> measureStages(const Candidate &candidate);
-  /// Takes over how another judge has priced the communication of candidates.
+  /// Copies the prices of communication that another judge has learned.
   void learnPrices(const Judge &other) {
     prices.insert(other.prices.begin(), other.prices.end());
   }
@@ -74,7 +74,7 @@ private:
   struct Prices {
     Exposure factors;
     ExposurePrediction prediction;
-    /// The seconds of waiting that the last decision expects.
+    /// The seconds of waiting that the solver's last decision predicts.
     double expected = 0;
   };
   llvm::Expected<Compiled> compile(const Candidate &candidate, ProgramSize size,
@@ -91,7 +91,7 @@ private:
   /// Simulates a step of a compiled program.
   llvm::Expected<Simulation> simulateStep(mlir::ModuleOp module);
   /// Replaces the axes of a standard plan's operators and variables by those
-  /// with which the solver expects the least time.
+  /// for which the solver predicts the least time.
   llvm::Expected<Plan> decideOperators(mlir::ModuleOp module,
                                        const Candidate &candidate,
                                        Plan standard);

@@ -1,4 +1,4 @@
-//===- JudgeTools.h - What the parts of Judge share -------------*- C++ -*-===//
+//===- JudgeTools.h - Shared parts of Judge ---------------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_PLANNER_JUDGE_JUDGETOOLS_H
 #define HEDDLE_LIB_PLANNER_JUDGE_JUDGETOOLS_H
@@ -9,8 +9,9 @@
 
 namespace heddle {
 
-/// The numbers of layers of the programs that stand for a deeper one. Two are
-/// the fewest that repeat; as many again show what a layer takes.
+/// The numbers of layers of the programs that stand for a deeper one. Two
+/// layers are the fewest that repeat. The difference between two and four
+/// layers shows the figures of a layer.
 constexpr int64_t kFewLayers = 2, kMoreLayers = 4;
 
 /// Adds entries that keep the factors of tensor parallelism whole for the

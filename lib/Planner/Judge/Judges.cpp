@@ -31,12 +31,14 @@ std::string Judges::getStagesName(const Candidate &candidate) const {
   stages.mesh.schedule = splitsBackward(candidate.mesh.schedule)
                              ? PipelineSchedule::ZBH1
                              : PipelineSchedule::OneFOneB;
-  // Above level 1, each micro-batch gathers or adds up over the data-parallel
-  // devices. Below, they decide the update and the optimizer's state alone,
-  // unless a stated part has other storage or exchanges.
+  // Above ZeRO level 1, each micro-batch gathers or reduces over the
+  // data-parallel devices. At levels 0 and 1, these devices affect only the
+  // update and the optimizer's state, unless a stated part changes storage or
+  // exchanges.
   if (candidate.zeroLevel <= 1 && !request.stated) {
     stages.zeroLevel = 0;
-    // One device exchanges nothing, so its update says little about others'.
+    // One device exchanges nothing, so its update does not scale to several
+    // devices.
     stages.mesh.data = {data > 1 ? 2 : 1};
   }
   int64_t rows = request.program.rows / candidate.microBatches;
@@ -71,7 +73,7 @@ llvm::Expected<PlanFigures> Judges::predict(JudgeTask &task,
 
 std::vector<llvm::Expected<PlanFigures>>
 Judges::judge(llvm::MutableArrayRef<JudgeTask> tasks) {
-  // Of several pipelines with the same stages, the first is compiled.
+  // If several pipelines have the same stages, only the first is compiled.
   std::vector<std::string> names;
   std::vector<size_t> work; // indices of tasks
   std::set<std::string> begun;

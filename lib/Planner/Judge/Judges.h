@@ -11,11 +11,11 @@ namespace heddle {
 /// A candidate to judge.
 struct JudgeTask {
   Candidate candidate;
-  /// The estimated seconds of its update, by which that of another pipeline is
-  /// scaled.
+  /// The estimated seconds of its update. The update of another pipeline is
+  /// scaled by the ratio of the two estimates.
   double update = 0;
-  /// Whoever takes as long as this is of no interest. A candidate that does
-  /// with ample memory is not compiled again for the memory that there is.
+  /// Seconds from which on a candidate is of no interest. If it takes as long
+  /// with ample memory, it is not compiled again for the available memory.
   double limit = std::numeric_limits<double>::infinity();
 };
 
@@ -32,10 +32,10 @@ public:
   std::vector<llvm::Expected<PlanFigures>>
   judge(llvm::MutableArrayRef<JudgeTask> tasks);
 
-  /// Returns what pipelines with equal programs have in common; "" if the
+  /// Returns a name that pipelines with equal programs share. Returns "" if the
   /// candidate is no pipeline that is extrapolated. The programs do not depend
-  /// on the number of stages and micro-batches, nor on how many devices add up
-  /// gradients behind the last micro-batch.
+  /// on the number of stages and micro-batches, nor on the number of devices
+  /// that reduce gradients after the last micro-batch.
   std::string getStagesName(const Candidate &candidate) const;
   /// Returns the stages of that name; null if they were not compiled.
   const StageModel *getStages(llvm::StringRef name) const;
@@ -47,8 +47,8 @@ private:
   struct Known {
     std::optional<StageModel> model;
     std::string error;
-    /// Of the pipeline that was compiled: the estimate of its update, and the
-    /// devices among which the optimizer's state is split.
+    /// The estimated seconds of the update of the compiled pipeline, and the
+    /// number of devices among which its optimizer's state is split.
     double update = 0, storageGroup = 1;
   };
   llvm::Expected<PlanFigures> predict(JudgeTask &task, const Known &stages);

@@ -1,4 +1,4 @@
-//===- SimulatedExposure.cpp - Which collectives a step waits for ---------===//
+//===- SimulatedExposure.cpp - Exposed time of collectives ----------------===//
 
 #include "SimulatedExposure.h"
 #include "heddle/Sharding/CollectiveCosts.h"
@@ -8,7 +8,8 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Returns the step of a resharding that the call is; nullopt for other calls.
+/// Returns the kind of resharding step that the call executes. Returns nullopt
+/// for other calls.
 static std::optional<ReshardingStep::Kind>
 getKind(rt::DeviceCallOpInterface call) {
   using Kind = ReshardingStep::Kind;

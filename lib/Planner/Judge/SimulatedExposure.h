@@ -1,4 +1,4 @@
-//===- SimulatedExposure.h - Which collectives a step waits for -*- C++ -*-===//
+//===- SimulatedExposure.h - Exposed time of collectives --------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_PLANNER_JUDGE_SIMULATEDEXPOSURE_H
 #define HEDDLE_LIB_PLANNER_JUDGE_SIMULATEDEXPOSURE_H
@@ -8,9 +8,9 @@
 
 namespace heddle {
 
-/// Returns the part of the time of collectives for which computation waits, by
-/// their kind and the outermost level of the cluster that they cross. Kinds and
-/// levels that the simulation has not count in full.
+/// Returns, for each kind of collective and each outermost level that it
+/// crosses, the fraction of its time for which computation waits. Kinds and
+/// levels that do not occur in the simulation count in full.
 mlir::FailureOr<Exposure> getSimulatedExposure(mlir::ModuleOp module,
                                                const Simulation &simulation,
                                                const Cluster &cluster);

@@ -77,7 +77,8 @@ static bool isPass(StageWork work) {
          work == StageWork::BackwardWeights;
 }
 
-/// Returns what a program is in the pipeline of the step; null if it is none.
+/// Returns the part that a program has in the pipeline of the step. Null if it
+/// has none.
 static StageProgramAttr getPart(rt::ProgramOp program) {
   auto part = program->getAttrOfType<StageProgramAttr>(kStageProgramAttrName);
   return part && part.getEntry().getValue() == "step" ? part
@@ -107,7 +108,8 @@ LogicalResult Measurer::measurePasses(rt::ProgramOp program, Part part) {
   return success();
 }
 
-/// Adds up the values between programs by how long they stay.
+/// Adds up the bytes of the values that pass between programs, by how long they
+/// stay.
 void Measurer::measureValues() {
   std::map<StringRef, std::pair<Part, double>> made;
   std::map<StringRef, std::set<Part>> readers;
@@ -152,8 +154,8 @@ void Measurer::measureValues() {
 }
 
 void Measurer::measureMemory() {
-  // The number of micro-batches is an attribute that only tables read. A table
-  // that is ordered by times is of one number.
+  // Only schedule tables read this attribute. A table that was ordered by times
+  // is valid for one number of micro-batches.
   auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName);
   Attribute table = module->removeAttr(kStageTableAttrName);
   std::vector<DeviceMemoryPlan> plans = getDeviceMemoryPlans(module);
@@ -237,7 +239,7 @@ StagePiece StageModel::get(int64_t stage, int64_t numStages,
     return StagePiece::add(few.first, ofLayer, added);
   if (stage + 1 == numStages)
     return StagePiece::add(few.last, slope(few.last, more.last), added);
-  // Layers alone.
+  // A stage in between has layers alone.
   StagePiece piece = StagePiece::add({}, ofLayer, double(layers));
   piece.sent = few.first.sent;
   piece.returned = few.last.returned;
@@ -265,7 +267,8 @@ double StageModel::getSecondsOfLayer() const {
 }
 
 double StageModel::getSeconds(int64_t layers) const {
-  // Each stage may be on the kind that is best for it.
+  // Takes the least over the kinds of device, because each stage may be on the
+  // best kind for it.
   double first = getLeast(
       [](const StageModel &kind) { return kind.few.first.getSeconds(); });
   double last = getLeast(
@@ -297,8 +300,9 @@ std::vector<int64_t> StageModel::balance(const Candidate &candidate,
     ofDevice[getDevice(stage)] += work[stage];
   }
   for (int64_t left = layers - numStages; left > 0; --left) {
-    // The device that is done first; if devices differ, the one that would be
-    // with one more layer. Later stages keep fewer activations.
+    // Adds a layer to the device that is done first. If devices differ, to the
+    // one that would be done first with the layer. Later stages keep fewer
+    // activations.
     int64_t best = 0;
     auto getKey = [&](int64_t stage) {
       double next = 0;
@@ -375,9 +379,9 @@ static double play(const StageSchedule &schedule, ArrayRef<StagePiece> pieces,
   return last;
 }
 
-/// Returns the bytes of slots of a device: of values that stay, as many as are
-/// alive at once, two of those that cross in each direction, and the gradients
-/// of tied tables.
+/// Returns the bytes of a device's slots: as many slots for kept values as are
+/// alive at once, two slots in each direction for values that cross between
+/// devices, and the gradients of tied tables.
 static double getSlots(const StageSchedule &schedule, int64_t device,
                        ArrayRef<StagePiece> pieces) {
   double kept = 0, keptForWeights = 0, pending = 0, mostKept = 0,
@@ -428,8 +432,8 @@ static double getTransfer(const MeshTopology &topology, int64_t bytes,
   for (int64_t device = 0; device < devices; ++device)
     if (device - stage >= 0 && device - stage < devices)
       sources[device] = device - stage;
-  // A permute with receivers of zeros takes at least the time of a slice, which
-  // transfers do not.
+  // permute() costs at least a slice if some receivers get zeros. Transfers
+  // have no such slice.
   return topology.permute(sources, bytes).seconds;
 }
 
@@ -452,7 +456,7 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
     const StagePiece &piece = pieces.emplace_back(
         of(places[place].group)
             .get(int64_t(stage), int64_t(counts.size()), layers));
-    // Compiled pipelines are ordered by their times, too.
+    // The table of a compiled pipeline is ordered by these times, too.
     problem.times.push_back({piece.forward, piece.backward, piece.weights});
     layersOf[place] += layers;
   }

@@ -17,24 +17,25 @@
 
 namespace heddle {
 
-/// What one stage, alone on its device, takes. All figures are affine in its
-/// layers.
+/// The figures of one stage that is alone on its device. All of them are affine
+/// in its layers.
 struct StagePiece {
   /// Seconds of the passes for one micro-batch. The last stage runs forward and
   /// backward as one program, whose seconds are in `forward`.
   double forward = 0, backward = 0, weights = 0;
   /// Seconds of them in which computation waits for communication.
   double exposed = 0;
-  /// Bytes of a micro-batch that stay from the forward pass to the backward
-  /// pass or to the one for weights, and from the backward pass to the latter.
+  /// Bytes of a micro-batch that stay between passes. `kept`: from the forward
+  /// to the backward pass. `keptForWeights`: from the forward pass to the one
+  /// for weights. `pending`: from the backward pass to the one for weights.
   double kept = 0, keptForWeights = 0, pending = 0;
   /// Bytes of a micro-batch that go to the next stage and to the one before.
   double sent = 0, returned = 0;
-  /// Bytes of the gradients that the first and the last stage exchange, because
-  /// they share a table: what one sends and what it receives.
+  /// Bytes of gradients that the first and the last stage exchange because they
+  /// share a table: sent and received together.
   double exchanged = 0;
-  /// Bytes of the device, without slots. Arguments and results are those of a
-  /// step, and those that each micro-batch adds.
+  /// Bytes of the device without slots. Arguments and results are those of a
+  /// step, plus those of each micro-batch.
   double parameters = 0, optimizerState = 0, gradients = 0, counters = 0;
   double arena = 0, argumentsAndResults = 0, argumentsOfMicroBatch = 0;
 
@@ -48,7 +49,7 @@ struct StagePiece {
 struct CompiledStages {
   int64_t layers = 1; ///< of each stage
   StagePiece first, last;
-  /// Seconds of a step behind the last pass of any stage: the update.
+  /// Seconds of a step after the last pass of any stage: the update.
   double update = 0;
 };
 
@@ -57,8 +58,8 @@ struct CompiledStages {
 mlir::FailureOr<CompiledStages>
 measureStages(mlir::ModuleOp module, const Cluster &cluster, int64_t layers);
 
-/// What a pipeline takes in multiples of the compiled ones. These differ if
-/// they have another number of data-parallel devices.
+/// The ratios of a pipeline's figures to those of the compiled ones. They are
+/// not 1 if the number of data-parallel devices differs.
 struct StageScales {
   double update = 1, optimizerState = 1;
 };
@@ -69,8 +70,8 @@ public:
   StageModel(const CompiledStages &few, const CompiledStages &more)
       : few(few), more(more) {}
 
-  /// Adds the times on the next kind of device of a cluster that has several.
-  /// Before that, times are those of the weakest.
+  /// Adds a model with the times on the next kind of device of the cluster.
+  /// This model itself has the times of the weakest device.
   void addKind(StageModel kind) { kinds.push_back(std::move(kind)); }
 
   /// Returns the layers of each stage, at least one, such that devices work
@@ -86,11 +87,11 @@ public:
                                       const MeshTopology &topology,
                                       const StageScales &scales) const;
 
-  /// Returns the seconds of all passes of a micro-batch, of so many layers in
-  /// all.
+  /// Returns the seconds of all passes of a micro-batch of a pipeline with
+  /// `layers` layers in all.
   double getSeconds(int64_t layers) const;
-  /// Returns those of a layer, of the stage in which it takes less. Both bound
-  /// a pipeline.
+  /// Returns the seconds of one layer, in the stage in which it takes least.
+  /// This and getSeconds() bound a pipeline.
   double getSecondsOfLayer() const;
 
 private:
@@ -98,9 +99,10 @@ private:
   /// Returns the least of a figure over the kinds of device.
   double
   getLeast(llvm::function_ref<double(const StageModel &)> getFigure) const;
-  /// Returns the seconds of the update of a device with so many layers.
+  /// Returns the seconds of the update of a device with `layers` layers.
   double getUpdate(int64_t layers) const;
-  /// Returns the model of the devices of a group; of -1, the weakest.
+  /// Returns the model of the devices of a group. Group -1 is the weakest
+  /// device.
   const StageModel &of(int64_t group) const {
     return group < 0 || kinds.empty() ? *this : kinds[group];
   }

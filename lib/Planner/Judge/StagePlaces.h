@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-/// What all devices of one place in a pipeline have.
+/// The properties that all devices of one place in a pipeline share.
 struct PlaceDevice {
   int64_t group = -1; ///< of the cluster; -1: all are equal, or several
   int64_t extraMemory = 0;

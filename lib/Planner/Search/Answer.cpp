@@ -57,13 +57,13 @@ llvm::Expected<PlanReport> PlanSearch::answerBlocks() {
   return std::move(report);
 }
 
-/// The most candidates of one answer that are compiled with all layers because
-/// they nearly fit.
+/// The most candidates of one answer that are compiled with all layers although
+/// their programs of few layers slightly exceed the memory.
 static constexpr int64_t kMostNear = 3;
 
-/// Compiles candidates with all layers that would be best and that few layers
-/// say need a little more than the memory. The scheduler, which fills the
-/// memory, often makes them fit.
+/// Compiles candidates with all layers if they would be the best and their
+/// programs of few layers exceed the memory only slightly. The scheduler fills
+/// the memory, and so often makes them fit.
 void PlanSearch::judgeNearMisses() {
   if (!request.compilesWinner)
     return;
@@ -94,8 +94,8 @@ void PlanSearch::judgeNearMisses() {
 }
 
 /// Compiles the best candidate with all layers. If that takes more time or
-/// memory than few layers promised, the next one may be better. Adds those that
-/// fit to `numWhole`.
+/// memory than its programs of few layers promised, the next candidate may be
+/// better. Increases `numWhole` by the number of candidates that fit.
 llvm::Error PlanSearch::judgeWinner(int64_t &numWhole) {
   for (;;) {
     bool isEnough = numWhole >= kMostWhole;
@@ -143,7 +143,7 @@ const JudgedCandidate *PlanSearch::getSmallest() const {
   return least;
 }
 
-/// Finds what needs least memory, and its largest parts.
+/// Finds the candidate that needs least memory, and its largest consumers.
 llvm::Error PlanSearch::explainInfeasible() {
   const JudgedCandidate *least = getSmallest();
   if (!least) {

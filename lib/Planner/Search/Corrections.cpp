@@ -1,15 +1,16 @@
-//===- Corrections.cpp - What judged candidates say of others -------------===//
+//===- Corrections.cpp - Corrections of estimates -------------------------===//
 
 #include "Corrections.h"
 #include "heddle/Stages/StageSchedule.h"
 
 using namespace heddle;
 
-/// The errors of estimates that are corrected by a candidate that agrees in all
-/// choices that shape the program of a micro-batch; in all but its rows; in the
-/// kinds of parallelism and storage alone; in the kinds of axes alone; in
-/// recomputation and pipelines alone; and of those that nothing corrects.
-/// Assumed, not fitted.
+/// The assumed relative errors of corrected estimates, by how much the
+/// candidate agrees with the one that corrects it. In order: in all choices
+/// that shape the program of a micro-batch; in all of these but the rows; in
+/// the kinds of parallelism and storage alone; in the kinds of axes alone; in
+/// recomputation and pipelines alone; no candidate agrees. These values are not
+/// fitted.
 static constexpr double kErrors[] = {0.02, 0.05, 0.1, 0.15, 0.2, 0.3};
 
 CorrectionKeys CorrectionKeyMaker::get(const Candidate &candidate) {
@@ -20,7 +21,7 @@ CorrectionKeys CorrectionKeyMaker::get(const Candidate &candidate) {
     tensor *= size;
   for (int64_t size : mesh.data)
     data *= size;
-  // What a schedule chooses says nothing of other candidates.
+  // A choice of the schedule says nothing about other candidates.
   constexpr int64_t kOpen = -1;
   bool isOpen = candidate.leavesSchedule;
   Key least = {mesh.pipeline > 1, splitsBackward(mesh.schedule),
@@ -37,7 +38,7 @@ CorrectionKeys CorrectionKeyMaker::get(const Candidate &candidate) {
   CorrectionKeys keys;
   Key *inOrder[] = {&all, &sizes, &kinds, &axes, &least};
   for (size_t i = 0; i < keys.size(); ++i) {
-    // Keys of different lengths differ.
+    // The length is part of the key, so keys of different lengths differ.
     auto next = static_cast<int32_t>(numbers.size());
     keys[i] = numbers.try_emplace(std::move(*inOrder[i]), next).first->second;
   }

@@ -1,4 +1,4 @@
-//===- Corrections.h - What judged candidates say of others -----*- C++ -*-===//
+//===- Corrections.h - Corrections of estimates -----------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_PLANNER_SEARCH_CORRECTIONS_H
 #define HEDDLE_LIB_PLANNER_SEARCH_CORRECTIONS_H
@@ -11,17 +11,18 @@
 
 namespace heddle {
 
-/// A factor for an estimate, and the part by which the corrected estimate may
-/// still be wrong.
+/// A factor for an estimate, and the relative error that the corrected estimate
+/// may still have.
 struct Correction {
   double factor = 1, error = 0;
 };
 
-/// What a candidate has in common with others, the most first, as numbers:
-/// candidates that agree so far have the same one.
+/// Numbers for the sets of choices that a candidate shares with others, the
+/// largest set first. Two candidates have the same number at an index if they
+/// agree in that set of choices.
 using CorrectionKeys = std::array<int32_t, 5>;
 
-/// Numbers what candidates have in common.
+/// Maps the shared choices of candidates to numbers.
 class CorrectionKeyMaker {
 public:
   /// `rows` is the number of rows of a step.
@@ -34,9 +35,9 @@ private:
   std::map<std::vector<int64_t>, int32_t> numbers;
 };
 
-/// Factors between estimates and judgements. Estimates of candidates that split
-/// operators alike err alike, so a candidate's factor is that of the candidate
-/// nearest to it that was judged last.
+/// Factors from estimates to judgements. Candidates that split operators alike
+/// have similar errors. So a candidate gets the factor of the judged candidate
+/// that agrees most with it, and of several the one that was judged last.
 class Corrections {
 public:
   void learn(const CorrectionKeys &keys, double factor);

@@ -8,21 +8,21 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Candidates of one round. The rounds, and so the answer, are the same for any
-/// number of threads.
+/// Candidates of one round. This number does not depend on the number of
+/// threads, so the answer does not, either.
 static constexpr size_t kRound = 4;
 /// The most candidates that are judged for each one that is compiled. Pipelines
 /// with equal stages are compiled once.
 static constexpr int64_t kMostJudged = 4;
-/// Of several limits of memory, each one after the first may compile this part
-/// of the most candidates, and more.
+/// A lower limit of memory may compile this fraction (one over the constant) of
+/// the most candidates, in addition to those compiled so far.
 static constexpr uint64_t kShareOfLowerLimit = 4;
 /// The most meshes whose operators are decided one by one, and how much
 /// longer than the best one they may take.
 static constexpr size_t kMostDecided = 2;
 static constexpr double kWorthDeciding = 1.15;
-/// The gap between the best plan and the bound at which the search ends:
-/// simulations do not tell plans apart that are nearer.
+/// The search ends when the gap between the best plan and the bound is this
+/// small. Simulations cannot resolve smaller differences.
 static constexpr double kEnough = 0.01;
 /// The rounds without a better plan after which estimates are trusted.
 static constexpr int64_t kMostIdle = 2;
@@ -51,8 +51,8 @@ llvm::Error PlanSearch::checkRequest() const {
   return llvm::Error::success();
 }
 
-/// Holds the names that the user pins, and the part of a plan that the user
-/// states, against the whole program.
+/// Checks the names that the user pins, and the user's stated part of a plan,
+/// against the whole program.
 llvm::Error PlanSearch::checkStated() {
   if (!request.stated && request.pins.replicated.empty())
     return llvm::Error::success();
@@ -84,7 +84,7 @@ llvm::Expected<CountModel> PlanSearch::countSmallPrograms() {
     limits = getSplitLimits(*step);
     ProgramCounts counts = countProgram(*step, device);
     if (layers && limits.hasBackward) {
-      // If it cannot be compiled, the candidates say why.
+      // If the program cannot be compiled, judging the candidates will say why.
       llvm::Expected<double> seconds = judge.measureComputing({rows, layers});
       if (seconds)
         counts.computing = *seconds;
@@ -129,7 +129,8 @@ llvm::Error PlanSearch::makeEntries() {
     llvm::Expected<CandidateBounds> rated = bounds->rate(candidate);
     if (!rated)
       return rated.takeError();
-    // Stated storage may be in more parts than the candidate's.
+    // Stated storage may shard variables over more devices than the candidate
+    // does.
     if (request.stated && !request.stated->storage.empty())
       rated->state /= double(request.devices);
     std::string stages = judges.getStagesName(candidate);
@@ -156,11 +157,12 @@ static MeshSizes getSizes(const Candidate &candidate) {
           candidate.mesh.tensor.front()};
 }
 
-/// Returns whether an entry is worth a compilation, if the best plan takes
-/// `seconds`. What a schedule could have chosen is not, because it compares
-/// such choices. While rounds find better plans, what may be better by the
-/// error of its estimate is worth one. When they no longer do, the estimates
-/// have been corrected by many others, and it has to be expected to be better.
+/// Returns whether an entry is worth a compilation if the best plan takes
+/// `seconds`. An entry that a judged schedule covers is not, because the
+/// schedule has compared it. While rounds find better plans, an entry is worth
+/// it if it may be better within the error of its estimate. After some rounds
+/// without a better plan, many judgements have corrected the estimates. Then
+/// the entry must be expected to be better.
 bool PlanSearch::isWorthTrying(const SearchEntry &entry, double seconds) const {
   return !entry.isCovered && mayBeat(entry, seconds) &&
          (idleRounds < kMostIdle || getSeconds(entry) < seconds);
@@ -174,9 +176,10 @@ size_t PlanSearch::getRoundSize() const {
                                     int64_t(kRound)));
 }
 
-/// Chooses what to compile next: of the candidates that may be better than the
-/// best one, and are expected to fit, half of them the most promising ones of
-/// meshes that were not tried yet, half of them next to the best one.
+/// Chooses the candidates to compile next, among those that may be better than
+/// the best one and are expected to fit. Half of them differ from the best one
+/// in a single choice. The others are the most promising ones of meshes that
+/// were not tried yet.
 std::vector<SearchEntry *> PlanSearch::chooseRound() {
   size_t most = getRoundSize();
   if (most == 0)
@@ -188,7 +191,8 @@ std::vector<SearchEntry *> PlanSearch::chooseRound() {
   for (SearchEntry &entry : entries)
     if (!entry.isJudged && isWorthTrying(entry, seconds) && hasRoom(entry))
       open.push_back(&entry);
-  // If nothing is expected to fit, what needs least is tried first.
+  // If nothing is expected to fit, the candidate that needs least memory comes
+  // first.
   bool isByMemory = false;
   std::vector<SearchEntry *> likely;
   llvm::copy_if(open, std::back_inserter(likely), [&](SearchEntry *entry) {
@@ -227,8 +231,8 @@ std::vector<SearchEntry *> PlanSearch::chooseRound() {
   return round;
 }
 
-/// States what the schedule has chosen, but for how sums are exchanged: these
-/// are others if operators are decided one by one.
+/// Fixes the choices of the schedule, except how sums are exchanged: operators
+/// that are decided one by one have other sums.
 static void closeSchedule(Candidate &candidate) {
   ScheduleVariant variant = candidate.getSchedule();
   candidate.subBatches = variant.subBatches;
@@ -237,8 +241,9 @@ static void closeSchedule(Candidate &candidate) {
   candidate.leavesSchedule = false;
 }
 
-/// Decides the operators of the best meshes one by one, which the standard plan
-/// splits alike. Judges those that may be better by more than simulations tell.
+/// Decides the operators of the best meshes one by one, because the standard
+/// plan splits them all alike. Judges the plans that may be better by more than
+/// simulations can resolve.
 void PlanSearch::decideOperatorsOfBest() {
   std::vector<SearchEntry> decided;
   std::set<MeshSizes> seen;
@@ -279,7 +284,7 @@ void PlanSearch::decideOperatorsOfBest() {
     judgeRound(round);
 }
 
-/// Bounds all pipelines of stages that have been simulated by their times.
+/// Bounds all pipelines with these stages by the simulated times.
 void PlanSearch::improveBounds(StringRef stages) {
   const StageModel *model = stages.empty() ? nullptr : judges.getStages(stages);
   if (!model || !improved.insert(stages).second)
@@ -303,10 +308,10 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
   for (SearchEntry *entry : round) {
     JudgeTask &task = tasks.emplace_back();
     task.candidate = entry->candidate;
-    // The update of as many layers, whatever the number of stages.
+    // Scales to the update of as many layers for any number of stages.
     task.update = entry->bounds.update * double(entry->candidate.mesh.pipeline);
-    // An order for less memory may be a little faster by chance. For a lower
-    // limit, what is slower now may be the best.
+    // A program scheduled for less memory may be slightly faster by chance. A
+    // candidate that is too slow now may be the best one for a lower limit.
     if (getBest() && !hasLowerLimits)
       task.limit = getBest()->figures.seconds * (1 + kEnough);
   }
@@ -323,7 +328,8 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
       judged.error = llvm::toString(result.takeError());
     } else {
       judged.figures = *result;
-      // Few layers may be ordered unlike many; bounds hold for all.
+      // A program of few layers may be scheduled unlike one of many. Bounds
+      // hold for all.
       judged.figures.seconds = std::max(judged.figures.seconds, judged.bound);
       judged.figures.exposed =
           std::clamp(judged.figures.exposed, 0.0, judged.figures.seconds);
@@ -351,15 +357,15 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
   }
 }
 
-/// Notes the candidates among which a schedule has chosen.
+/// Marks the candidates that a judged schedule has compared.
 void PlanSearch::cover(const Candidate &chosen) {
   for (SearchEntry &entry : entries)
     entry.isCovered |= !entry.candidate.leavesSchedule &&
                        getDistance(entry.candidate, chosen) == 1;
 }
 
-/// Returns the least time that a candidate which was not judged could take, or
-/// a judged one takes.
+/// Returns the least time that a judged candidate takes or that any other one
+/// could take.
 double PlanSearch::getBound() const {
   double bound = best < 0 ? std::numeric_limits<double>::infinity()
                           : getBest()->figures.seconds;
@@ -372,15 +378,15 @@ double PlanSearch::getBound() const {
   return bound;
 }
 
-/// Returns the seconds below which a plan is better than the best one by more
-/// than simulations tell.
+/// Returns the seconds below which a plan is notably better than the best one:
+/// by more than simulations can resolve.
 double PlanSearch::getEnough() const {
   return best < 0 ? std::numeric_limits<double>::infinity()
                   : getBest()->figures.seconds * (1 - kEnough);
 }
 
-/// Returns whether nothing that was left untried can be better by more than
-/// simulations tell.
+/// Returns whether no untried candidate can be better by more than simulations
+/// can resolve.
 bool PlanSearch::isGoodEnough() const {
   return best >= 0 && getBound() >= getEnough();
 }
@@ -389,7 +395,7 @@ bool PlanSearch::isGoodEnough() const {
 // The whole search
 //===----------------------------------------------------------------------===//
 
-/// Prepares another answer, for less memory. What was judged stays judged.
+/// Prepares another answer for less memory. Keeps the judgements.
 void PlanSearch::lowerMemory(int64_t bytes) {
   memory = bytes;
   mostCompiled = judges.getNumCompiled() +
@@ -406,8 +412,8 @@ void PlanSearch::lowerMemory(int64_t bytes) {
   });
 }
 
-/// Judges what may be best, until nothing is left that may be better by more
-/// than simulations tell.
+/// Judges candidates until none is left that may be better by more than
+/// simulations can resolve.
 void PlanSearch::judgeRounds() {
   while (!observer.isInterrupted() && !isGoodEnough()) {
     std::vector<SearchEntry *> round = chooseRound();
@@ -420,8 +426,8 @@ void PlanSearch::judgeRounds() {
   }
 }
 
-/// Judges what may need less memory than all that was judged, while nothing
-/// fits and work is left.
+/// While nothing fits and work is left, judges candidates that may need less
+/// memory than all judged ones.
 void PlanSearch::judgeSmallest() {
   while (!observer.isInterrupted() && !getBest()) {
     const JudgedCandidate *smallest = getSmallest();
@@ -442,7 +448,8 @@ void PlanSearch::judgeSmallest() {
   }
 }
 
-/// Judges what may be best, and makes the answer for the current memory.
+/// Judges the candidates that may be best, and makes the answer for the current
+/// memory.
 llvm::Error PlanSearch::answer(bool isFirst) {
   // Operators that are decided one by one may use an axis for anything. A
   // pinned mesh has the axes of a standard plan.
@@ -455,8 +462,8 @@ llvm::Error PlanSearch::answer(bool isFirst) {
     if (isFirst && !observer.isInterrupted() && getBest() && !isMeshPinned)
       decideOperatorsOfBest();
     judgeNearMisses();
-    // Candidates whose state alone is too large are compiled only to say how
-    // much is missing.
+    // If no candidate fits by its state, the one of least estimated memory is
+    // compiled, only to say how much memory is missing.
     if (report.judged.empty() && !entries.empty()) {
       SearchEntry *least = &*llvm::min_element(entries, [&](auto &a, auto &b) {
         return getMemory(a) < getMemory(b);

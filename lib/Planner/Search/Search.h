@@ -19,8 +19,8 @@ namespace heddle {
 /// The most candidates that one answer compiles with all layers and that fit.
 constexpr int64_t kMostWhole = 3;
 
-/// The part of the memory by which a candidate may exceed it, by few layers or
-/// by its estimate, and still fit as a whole.
+/// A candidate whose estimate or program of few layers exceeds the memory by
+/// less than this fraction may still fit with all layers.
 constexpr double kNearMiss = 0.1;
 
 /// A candidate of the search space, and what is known of it.
@@ -31,7 +31,7 @@ struct SearchEntry {
   std::string stages = {}; ///< Judges::getStagesName
   CorrectionKeys keys = {};
   bool isJudged = false;
-  /// Whether a schedule that had this choice, too, was judged.
+  /// Whether a schedule that compared this candidate was judged.
   bool isCovered = false;
 };
 
@@ -46,8 +46,8 @@ public:
         memory(request.memory), mostCompiled(request.mostCompiled) {}
 
   /// Makes the answers for the request's memory and for the lower limits that
-  /// `next` returns. Unless it may return some, slow candidates are not tried
-  /// within little memory.
+  /// `next` returns. Unless `mayLower`, slow candidates are not compiled again
+  /// for little memory.
   llvm::Error run(NextMemory next, bool mayLower);
   /// Answers a request that has a profile of blocks.
   llvm::Expected<PlanReport> answerBlocks();
@@ -79,8 +79,8 @@ private:
 
   /// Returns the bytes that the candidate is expected to need.
   double getMemory(const SearchEntry &entry) const {
-    // A schedule that is chosen for the memory fills it, so what others need
-    // corrects nothing.
+    // An open schedule fills the memory, so the memory of other candidates does
+    // not correct its estimate.
     if (entry.candidate.leavesSchedule)
       return entry.bounds.state + entry.bounds.arena;
     return entry.bounds.state +
@@ -98,7 +98,7 @@ private:
   /// Returns the judged candidate that needs least memory; null if none could
   /// be compiled.
   const JudgedCandidate *getSmallest() const;
-  /// Returns the seconds that it is expected to take.
+  /// Returns the seconds that the candidate is expected to take.
   double getSeconds(const SearchEntry &entry) const {
     return std::max(entry.bounds.seconds,
                     entry.bounds.estimate * times.get(entry.keys).factor);
@@ -128,8 +128,8 @@ private:
   /// The limits of the current answer, which lowerMemory() changes.
   int64_t memory = 0, mostCompiled = 0;
   bool hasLowerLimits = false;
-  /// The rounds since one made the best plan better by more than simulations
-  /// tell.
+  /// The number of rounds since the best plan last became better by more than
+  /// simulations can resolve.
   int64_t idleRounds = 0;
   PlanReport report;
   int64_t best = -1; ///< index into report.judged

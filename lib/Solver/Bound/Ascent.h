@@ -24,8 +24,8 @@ public:
   /// estimate of it.
   void climb(double target, double quota, const std::function<bool()> &stop);
 
-  /// The same, but stops as soon as it is proven that no assignment costs less
-  /// than `target`, a whole number. Returns whether that is proven.
+  /// Like `climb`, but stops as soon as it is proven that no assignment costs
+  /// less than `target`, a whole number. Returns whether that is proven.
   bool prove(double target, double quota, const std::function<bool()> &stop);
 
   /// Lowers the prices of the best state and keeps them low for a while, even

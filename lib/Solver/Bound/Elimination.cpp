@@ -177,7 +177,7 @@ void Elimination::passBack() {
   for (size_t i = order.vars.size(); i-- > 0;) {
     const Bucket &b = buckets[i];
     const std::vector<double> &own = unaries[i];
-    // Outside of a root's subtree there are the other components.
+    // The other components are outside of a root's subtree.
     if (b.separator.empty())
       rests[b.offset] = roots - messages[b.offset];
     sum.resize(own.size());

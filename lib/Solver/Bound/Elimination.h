@@ -70,7 +70,8 @@ public:
   /// After `solve`: for every bucket and all labels of its separator, finds the
   /// least cost of all variables and pairs outside of the bucket's subtree.
   void passBack();
-  /// That cost for the labels of the separator in `x`.
+  /// Returns the cost found by `passBack` for the labels of the separator in
+  /// `x`.
   double rest(size_t bucketIndex, const Labels &x) const;
 
 private:

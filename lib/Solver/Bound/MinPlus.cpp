@@ -32,7 +32,8 @@ HEDDLE_INLINE void addToBody(double *__restrict sum,
 }
 
 HEDDLE_INLINE double leastBody(const double *values, size_t count) {
-  // Four minima at a time: with one, each comparison would wait for the last.
+  // Keeps four minima at a time. With one, each comparison would wait for the
+  // previous one.
   double least[4] = {values[0], values[0], values[0], values[0]};
   size_t i = 0;
   for (; i + 4 <= count; i += 4)

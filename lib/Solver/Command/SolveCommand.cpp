@@ -28,7 +28,7 @@ constexpr uint64_t kMost64 = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kMaxSize = 1'000'000; ///< The most batches or devices.
 constexpr uint64_t kMaxLayers = 10'000;
 
-/// Set by the signal handler, which may touch nothing else.
+/// Set by the signal handler, which may not touch anything else.
 std::atomic<bool> stopRequested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 

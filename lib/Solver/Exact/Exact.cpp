@@ -29,7 +29,8 @@ public:
 
 private:
   bool givesUp() {
-    // `stop` is called now and then only: a call takes as long as an entry.
+    // `stop` is called only now and then, because a call takes as long as an
+    // entry.
     gaveUp |=
         work > maxWork || bytes() > kMaxBytes || (asked++ % 64 == 0 && stop());
     return gaveUp;
@@ -92,8 +93,8 @@ Labels ExactSearch::labelsOf(const std::vector<int32_t> &vars,
   return result;
 }
 
-/// Returns the reduced cost that the label of `var` adds to that of the other
-/// labels in `x`.
+/// Returns the increase of the reduced cost when the label of `var` is added to
+/// the other labels in `x`.
 double ExactSearch::reducedOf(int32_t var) const {
   double sum = red.unary[var][x[var]];
   for (int32_t id : m.vars[var].pairs) {
@@ -108,9 +109,9 @@ double ExactSearch::reducedOf(int32_t var) const {
   return sum;
 }
 
-/// Enumerates the useful labels of the bucket's variables, and makes its lists.
-/// Starts from the labels for which the child with the widest separator has
-/// lists.
+/// Enumerates the useful labels of the bucket's variables, and makes the
+/// bucket's lists. Starts from the labels for which the child with the widest
+/// separator has lists.
 void ExactSearch::process(Bucket &b) {
   std::vector<int32_t> missing = b.separator;
   if (b.var >= 0)
@@ -305,8 +306,8 @@ ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
 /// Adds the costs and usages that the bucket and everything below it can have
 /// at the labels in `x`.
 void ExactSearch::addEntries(Bucket &b) {
-  // The most reduced cost that the bucket may have, less the least that each of
-  // its children has.
+  // The largest reduced cost that the bucket may have, minus the least reduced
+  // cost of each of its children.
   double limit = allowed;
   if (tree && b.var >= 0)
     limit -= tree->rest(static_cast<size_t>(&b - buckets.data()), x);

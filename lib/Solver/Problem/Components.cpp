@@ -72,8 +72,8 @@ void joinByMemory(const Problem &p, const std::vector<Interval> &times,
       live.emplace(p.nodes[n].live.end, n);
     }
     live.erase(live.begin(), live.upper_bound(t.begin));
-    // All live nodes are in one group afterwards. For the next stretch it is
-    // enough to keep the one that lives longest.
+    // All live nodes are in one group afterwards. To join the nodes of the next
+    // stretch to this group, the node that lives longest is enough.
     if (live.empty())
       continue;
     uint32_t last = std::prev(live.end())->second;
@@ -85,7 +85,7 @@ void joinByMemory(const Problem &p, const std::vector<Interval> &times,
   }
 }
 
-/// A part, and by node of the part: the node of the whole problem.
+/// A part, and for each of its nodes the node of the whole problem.
 struct Numbered {
   Problem part;
   std::vector<uint32_t> nodes;

@@ -8,12 +8,12 @@
 namespace heddle::solver {
 
 /// A part of a problem that is independent of all other parts: it shares no
-/// edge with them, and no time at which the limit could be exceeded. Stands
-/// also for all other parts that are equal except for node numbers and a shift
-/// in time.
+/// edge with them, and no time at which the limit could be exceeded. It also
+/// stands for all parts that are equal to it except for node numbers and a
+/// shift in time.
 struct Component {
   Problem part; ///< One of the equal parts.
-  /// By equal part, then by node of the part: the node of the whole problem.
+  /// By equal part, then by its node: the node of the whole problem.
   std::vector<std::vector<uint32_t>> nodes;
 };
 

@@ -83,9 +83,10 @@ void Presolver::addEdges(const Problem &p) {
   }
 }
 
-/// Makes a variable of an edge over three or more nodes, or of one that names a
-/// node twice. Its values are the combinations of finite cost. A pair with each
-/// of the nodes forbids all values of the node but that of the combination.
+/// Makes a variable of an edge that joins three or more nodes or names a node
+/// twice. The variable's values are the edge's combinations of finite cost. A
+/// pair between the variable and each of the nodes forbids all values of the
+/// node except the one of the combination.
 void Presolver::addWideEdge(const Problem &p, const Edge &e) {
   std::vector<uint32_t> distinct(e.nodes);
   std::ranges::sort(distinct);
@@ -199,8 +200,8 @@ size_t Presolver::measure() const {
 }
 
 bool Presolver::run(const std::function<bool()> &stop) {
-  // Each step keeps the optimum, and any order is correct. Cheap steps come
-  // first, so that dear ones get a smaller model.
+  // Each step keeps the optimum, so any order is correct. Cheap steps come
+  // first, so that expensive ones get a smaller model.
   const std::function<void()> steps[] = {
       [&] { makeArcConsistent(stop); }, [&] { reduceTimes(); },
       [&] { pruneByMemory(); },         [&] { makeArcConsistent(stop); },

@@ -47,9 +47,9 @@ public:
   /// The reduced model, with the remaining variables renumbered.
   Model extract() const;
 
-  /// The numbers that the variables and values of the last `extract` have in
-  /// the presolver: those before all reductions. Times have their positions in
-  /// the problem's maximal times.
+  /// Returns the names that the variables and values of the last `extract` have
+  /// in the presolver: their numbers before all reductions. Times have their
+  /// positions among the problem's maximal times.
   ModelNames getNames() const;
 
   /// Removes values that a bound has excluded, by the numbering of the last
@@ -65,11 +65,11 @@ public:
   std::optional<Labels> project(const Assignment &a) const;
 
 private:
-  /// How to find the value of a removed variable. Values have the numbers that
-  /// they had before all reductions.
+  /// The way to find the value of a removed variable. Values have the numbers
+  /// that they had before all reductions.
   struct Removal {
     int32_t var;
-    /// The variables on whose values it depends: none, one or two.
+    /// The variables that determine the value: none, one or two.
     std::vector<int32_t> given;
     std::vector<std::vector<int32_t>> indexOf; ///< By `given`: value -> index.
     std::vector<int32_t> choice; ///< By the indices of `given`, row-major.

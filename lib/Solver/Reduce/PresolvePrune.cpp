@@ -132,9 +132,8 @@ void Presolver::makeArcConsistent(const std::function<bool()> &stop) {
   }
 }
 
-/// Removes the values that use more than the others can leave. After
-/// normalizeLoads, the capacity at a time is what is left if every variable
-/// uses its least.
+/// Removes the values that use more memory than the other variables can leave.
+/// After normalizeLoads, that is the capacity at the time.
 void Presolver::pruneByMemory() {
   normalizeLoads();
   if (infeasible || work.capacity.empty())
@@ -154,7 +153,7 @@ void Presolver::pruneByMemory() {
   }
 }
 
-/// Whether `better` in place of `worse` never costs or uses more.
+/// Whether replacing `worse` by `better` never increases cost or usage.
 bool Presolver::dominates(int32_t var, int32_t better, int32_t worse) const {
   const Variable &v = work.vars[var];
   for (const Load &l : v.loads)

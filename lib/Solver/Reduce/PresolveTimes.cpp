@@ -62,7 +62,8 @@ void addChanges(const std::vector<Load> &loads, std::vector<Change> &changes) {
   }
 }
 
-/// The times with `binding` whose limit is not implied by that of another one.
+/// The times with `binding` whose limit does not follow from that of another
+/// time.
 std::vector<int32_t> undominated(const std::vector<Usage> &capacity,
                                  const std::vector<char> &binding,
                                  const std::vector<Change> &changes) {

@@ -1,4 +1,4 @@
-//===- NearestMiss.cpp - Where an assignment breaks the limit -------------===//
+//===- NearestMiss.cpp - The largest excess of the limit ------------------===//
 
 #include "Search/NearestMiss.h"
 

@@ -1,4 +1,4 @@
-//===- NearestMiss.h - Where an assignment breaks the limit -----*- C++ -*-===//
+//===- NearestMiss.h - The largest excess of the limit ----------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_SOLVER_SEARCH_NEARESTMISS_H
 #define HEDDLE_LIB_SOLVER_SEARCH_NEARESTMISS_H

@@ -13,8 +13,8 @@ PartSolver::PartSolver(const Problem &p, uint64_t seed, unsigned threads,
     : p(p), threads(threads), outOfTime(std::move(outOfTime)), seeds(seed),
       reduced(p) {}
 
-/// The cost that the bound aims at: the best one. If none is known, about twice
-/// the bound.
+/// The cost that the bound aims at: the best known cost. If none is known,
+/// about twice the bound.
 double PartSolver::target() const {
   if (best)
     return static_cast<double>(total);

@@ -78,8 +78,8 @@ public:
   void improveAtOnce(Candidate &c, const std::vector<double> &prices,
                      double quota, const std::function<bool()> &stop);
 
-  /// The work so far: the table entries visited, and estimates in the same unit
-  /// of what planning and the other methods cost.
+  /// The work so far: the table entries visited. The work of planning and of
+  /// the other methods is estimated in the same unit.
   double getWork() const { return work; }
 
 private:

@@ -60,7 +60,7 @@ public:
 private:
   struct Part {
     std::unique_ptr<PartSolver> search;
-    size_t count; ///< The number of parts equal to it, itself included.
+    size_t count; ///< The number of equal parts, including this one.
     Cost gap() const {
       return multiply(search->getTotal() - search->getBound(), count);
     }

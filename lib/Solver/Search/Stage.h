@@ -43,7 +43,7 @@ public:
   /// less than the best cost that was known before.
   bool isFinished() const { return finished; }
 
-  /// Takes `x` over if it is better than the best.
+  /// Replaces the best assignment by `x` if `x` is better.
   void adopt(const Labels &x);
 
   const Model &getModel() const { return m; }

@@ -9,8 +9,8 @@ namespace heddle::solver {
 namespace {
 
 /// A stretch of times of the whole model in which no load of a region changes.
-/// `room` is the least memory that the other variables leave in it. Stretches
-/// in which the region cannot use more than that are left out.
+/// `room` is the least memory that the other variables leave in the stretch.
+/// Stretches in which the region cannot use more than `room` are left out.
 struct Segment {
   int32_t begin, end;
   Usage room;

@@ -61,7 +61,7 @@ int64_t Costs::getBytes(RankedTensorType type, ShardingAttr sharding) const {
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// Returns the seconds of an op whose local form is several ops.
+/// Returns the seconds of an op whose local form consists of several ops.
 FailureOr<double> Costs::getExchangeSeconds(const OpClass &made,
                                             const FactorAxes &axes,
                                             double peak) {

@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-/// Returns the step of a resharding that an op of the comm dialect is.
+/// Returns the kind of resharding step that an op of the comm dialect executes.
 ReshardingStep::Kind getCollectiveKind(mlir::Operation *collective);
 
 /// Prices single ops and reshardings. Seconds of communication are weighted by
@@ -20,8 +20,8 @@ public:
 
   MeshRef getMesh() const { return mesh; }
 
-  /// Returns the seconds of the local work of one op of the class, and of what
-  /// it communicates inside, with these axes. Fails, with a diagnostic, if the
+  /// Returns the seconds of one op of the class with these axes: its local work
+  /// and the communication inside of it. Fails, with a diagnostic, if the
   /// cluster lacks a peak rate.
   mlir::FailureOr<double> getSeconds(const OpClass &made,
                                      const FactorAxes &axes);

@@ -1,4 +1,4 @@
-//===- LocalOp.cpp - What an op communicates inside -----------------------===//
+//===- LocalOp.cpp - Communication inside of an op ------------------------===//
 
 #include "LocalOp.h"
 #include "heddle/Shard/Passes.h"
@@ -34,8 +34,8 @@ bool heddle::hasExchange(const OpClass &made, const FactorAxes &axes) {
          axes[rule.meet->first] == axes[rule.meet->second];
 }
 
-/// Returns a module with a function of the op alone, whose arguments and
-/// results lie as the op needs and makes them.
+/// Returns a module with a function that contains the op alone. The arguments
+/// and results have the shardings that the op needs and gives.
 static OwningOpRef<ModuleOp> isolate(const OpClass &made,
                                      const FactorAxes &axes, MeshRef mesh) {
   Operation *op = made.op();

@@ -1,4 +1,4 @@
-//===- LocalOp.h - What an op communicates inside ---------------*- C++ -*-===//
+//===- LocalOp.h - Communication inside of an op ----------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_PLANNER_OPERATORS_COSTS_LOCALOP_H
 #define HEDDLE_LIB_PLANNER_OPERATORS_COSTS_LOCALOP_H
@@ -7,13 +7,13 @@
 
 namespace heddle {
 
-/// Returns whether the local form of an op with these axes is more than the op
-/// on local types: it combines parts, passes parts around a ring or fetches the
-/// rows of a window.
+/// Returns whether localizing an op with these axes adds communication: the
+/// local form combines partial results, passes parts around a ring or fetches
+/// the rows of a window.
 bool hasExchange(const OpClass &made, const FactorAxes &axes);
 
-/// Localizes a copy of the op, with operands that lie as it needs them, and
-/// calls `body` for each op of the result that works or communicates. Fails,
+/// Localizes a copy of the op, with operands in the shardings that it needs.
+/// Calls `body` for each resulting op that works or communicates. Fails,
 /// without a diagnostic, if the op cannot be localized with these axes.
 mlir::LogicalResult
 forEachLocalOp(const OpClass &made, const FactorAxes &axes, MeshRef mesh,

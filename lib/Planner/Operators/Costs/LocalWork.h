@@ -13,12 +13,12 @@ namespace heddle {
 /// is not changed.
 Work getLocalWork(const OpClass &made, const FactorAxes &axes, MeshRef mesh);
 
-/// Takes from the work of `local`, a local op of the class, the bytes that stay
-/// inside of a kernel: WorkOpInterface counts every tensor.
+/// Subtracts from the work of `local`, a local op of the class, the bytes that
+/// stay inside of a kernel, because WorkOpInterface counts every tensor.
 void leaveOutInside(const OpClass &made, mlir::Operation *local, Work &work);
 
-/// Returns the operations a second that a device computes in the op. Emits an
-/// error if the cluster states no rate.
+/// Returns the operations per second of a device in the op. Emits an error if
+/// the cluster states no rate.
 mlir::FailureOr<double> getPeakOf(mlir::Operation *op, const Cluster &cluster);
 
 } // namespace heddle

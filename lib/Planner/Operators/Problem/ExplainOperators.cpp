@@ -7,11 +7,11 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Solver work on what the plan leaves open beside all named operators.
+/// The solver's work on the decisions that the plan leaves open.
 static constexpr uint64_t kWork = 5'000'000;
 
-/// Returns the plan with what decides the order and the parts of a step left
-/// out: the problem is of whole batches and of no stages.
+/// Returns the plan without the keys of the schedule and the stages, because
+/// the problem has whole batches and no stages.
 static Plan leaveOutSchedule(Plan plan) {
   plan.numStages = 0;
   plan.stages.clear();
@@ -24,8 +24,8 @@ static Plan leaveOutSchedule(Plan plan) {
   return plan;
 }
 
-/// Returns the axes of the mesh that an axis of the plan has become: refining
-/// cuts "tp" into "tp.0" and "tp.1".
+/// Returns the mesh axes that a plan's axis was refined to: refining cuts "tp"
+/// into "tp.0" and "tp.1".
 static std::vector<std::string> refineAxis(const std::string &axis,
                                            MeshAttr mesh) {
   std::vector<std::string> parts;
@@ -100,8 +100,8 @@ static std::optional<int32_t> findStrategy(ArrayRef<Strategy> strategies,
   return std::nullopt;
 }
 
-/// Finds the strategies and layouts of a solution of one problem in another one
-/// of the same program. nullopt if the other problem lacks one.
+/// Translates a solution of one problem to another problem of the same program.
+/// Returns nullopt if that problem lacks a strategy or a layout.
 static std::optional<solver::Assignment>
 translate(const OperatorSolution &solution, const OperatorProblem &to) {
   solver::Assignment assignment(to.problem.nodes.size());
@@ -158,7 +158,7 @@ heddle::explainOperators(ModuleOp module, const Plan &plan,
   if (!solved->best)
     return module.emitError("the costs of the plan's choices are unknown: ")
            << solved->explanation;
-  // The problem in which everything is open has the other strategies.
+  // The problem without the plan's entries has the alternative strategies.
   OperatorsOptions open = stated;
   open.base.operators.clear();
   open.base.storage.clear();
@@ -169,6 +169,6 @@ heddle::explainOperators(ModuleOp module, const Plan &plan,
   OperatorSolution solution{*program, *own, *solved->best};
   if (std::optional<solver::Assignment> same = translate(solution, *all))
     return explainSolution({*program, *all, *same});
-  // Without the others, at least the plan's own costs.
+  // Without the alternatives, explains at least the plan's own costs.
   return explainSolution(solution);
 }

@@ -6,16 +6,17 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The solver stops when its cost is proven to be this near to the least.
+/// The solver stops when its cost is proven to be this close to the optimum.
 static constexpr double kEnough = 1e-4;
 /// With more axes, tables of reshardings take minutes.
 static constexpr size_t kMostAxes = 3;
-/// A prediction that exceeds the solution's cost by this part is looked into.
+/// If a prediction exceeds the solution's cost by this fraction, pins are
+/// tried.
 static constexpr double kNoticeable = 0.005;
 /// How often the problem is solved again with less memory.
 static constexpr int kMostRounds = 8;
 
-/// Returns the base plan's mesh, after a check that it is the topology's.
+/// Checks that the base plan's mesh is that of the topology, and returns it.
 static FailureOr<MeshRef> makeMesh(ModuleOp module, const Plan &base,
                                    const MeshTopology &topology) {
   MLIRContext *context = module.getContext();
@@ -70,7 +71,7 @@ solveProblem(const solver::Problem &problem, const OperatorsOptions &options) {
 namespace {
 struct Decision {
   OperatorsResult result;
-  /// The plan with pins; none if there are none to set.
+  /// The plan with pins. None if the plan needs no pins.
   std::optional<Plan> pinned;
 };
 } // namespace
@@ -114,8 +115,8 @@ static FailureOr<Decision> decide(ModuleOp module, const Program &program,
   return Decision{std::move(result), std::nullopt};
 }
 
-/// Predicts the plan of a decision. Where it takes longer than the solution,
-/// propagation has decided otherwise than the solver, so that pins may help.
+/// Predicts the plan of a decision. If the plan takes longer than the solution,
+/// propagation has chosen other shardings than the solver, so pins may help.
 static LogicalResult predict(ModuleOp module, const MeshTopology &topology,
                              const OperatorsOptions &options,
                              Decision &decision) {
@@ -164,8 +165,9 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
   if (failed(problem))
     return failure();
   // The problem leaves out some memory, such as the copies that reshardings
-  // make. If the plan's prediction has more than the limit, the problem gets
-  // less, until it has no solution. Then the limit lies between the two.
+  // make. If the plan's prediction exceeds the limit, the problem is solved
+  // again with a lower limit. If it then has no solution, the next limit lies
+  // between the two.
   std::optional<OperatorsResult> nearest; // solved, but predicted to need more
   int64_t unsolvable = 0; // the largest limit without a solution
   for (int round = 0;; ++round) {

@@ -13,8 +13,9 @@ using namespace heddle;
 // Globs
 //===----------------------------------------------------------------------===//
 
-/// Returns globs that match exactly these names of all names: one with a
-/// common prefix and suffix if that matches no other name, or the names.
+/// Returns globs that match exactly `names` among all names: one glob of the
+/// common prefix and suffix if it matches no other name, else the names
+/// themselves.
 static std::vector<std::string> getGlobs(ArrayRef<std::string> names,
                                          ArrayRef<std::string> all) {
   if (names.size() < 2)
@@ -106,7 +107,7 @@ static void writeGroup(const Group &group, const Strategy &strategy,
   }
 }
 
-/// Returns the axes over which the uses of each parameter want it to be stored.
+/// Returns the axes over which the uses of each parameter need it to be stored.
 static llvm::StringMap<DenseSet<StringAttr>>
 findWantedAxes(const OperatorSolution &solution, MeshRef mesh) {
   llvm::StringMap<DenseSet<StringAttr>> wanted;
@@ -205,8 +206,8 @@ static std::vector<unsigned> findForwardClasses(const Program &program) {
 }
 
 /// Returns the layout in which the solution gives the first result of a class
-/// to its uses, and whether a plan cannot name one of these. Null if uses need
-/// it in several layouts.
+/// to its uses, and whether a plan cannot name one of these uses. The layout is
+/// null if uses need different ones.
 static std::pair<ShardingAttr, bool>
 getUsedLayout(const OperatorSolution &solution, unsigned index) {
   const Program &program = solution.program;
@@ -241,7 +242,7 @@ bool heddle::writePins(const OperatorSolution &solution, const Plan &base,
     if (!used || !hasUnnamed || used.isPartial() ||
         used.getDims() == own.getDims())
       continue;
-    // The layout in terms of the result's factors.
+    // The layout as axes of the result's factors.
     std::vector<std::pair<std::string, Axes>> factors;
     bool isSayable = true;
     for (auto [dim, axes] :

@@ -22,7 +22,7 @@ struct OperatorSolution {
   }
 };
 
-/// Returns the base plan with entries for what the solution decides: the
+/// Returns the base plan with entries for the decisions of the solution: the
 /// factors of operators, and the axes added to the storage of variables. Equal
 /// layers share an entry, whose glob matches nothing else.
 Plan writeSolution(const OperatorSolution &solution, const Plan &base);

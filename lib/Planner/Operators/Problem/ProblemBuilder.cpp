@@ -56,8 +56,8 @@ private:
   /// Adds `cost` of each pair of layouts to the edge between two nodes.
   void addEdge(const End &from, const End &to,
                function_ref<Cost(ShardingAttr, ShardingAttr)> cost);
-  /// Returns whether a variable may be stored as `stored`, if a use needs it as
-  /// `need`.
+  /// Returns whether a variable may be stored with the sharding `stored` if a
+  /// use needs it with the sharding `need`.
   bool mayStore(VariableOp variable, ShardingAttr need, ShardingAttr stored);
 
   const Program &program;
@@ -77,9 +77,9 @@ private:
 // Nodes
 //===----------------------------------------------------------------------===//
 
-/// Returns the strategies of a group that are worth a node's strategy. If there
-/// are many, leaves out those whose work alone takes several times that of the
-/// fastest one: they split the ops over few of the axes.
+/// Returns the strategies of a group that become strategies of its node. If
+/// there are many, leaves out those whose work takes several times that of the
+/// fastest one, because they split the ops over few of the axes.
 std::vector<unsigned>
 ProblemBuilder::chooseStrategies(ArrayRef<Cost> costs) const {
   Cost least = *std::min_element(costs.begin(), costs.end());
@@ -143,8 +143,9 @@ int64_t ProblemBuilder::getUsage(const Group &group,
   return bytes;
 }
 
-/// Finds the values that are needed in several ways. They get a node: they are
-/// resharded once to a layout from which all uses are made.
+/// Finds the values whose uses need different layouts. Such a value gets a
+/// node: it is resharded once to a common layout, and from there to the layout
+/// of each use.
 void ProblemBuilder::findHubs() {
   std::map<Place, std::set<std::pair<unsigned, unsigned>>> needs;
   for (const Flow &flow : program.flows)
@@ -247,7 +248,7 @@ void ProblemBuilder::addEdge(
       own = solver::addCosts(own, cost(from.layouts[i], to.layouts[i]));
     return;
   }
-  // Equal layouts have equal costs, and `cost` is asked once for each pair.
+  // Pairs of equal layouts have equal costs, so `cost` is called once per pair.
   bool swaps = from.node > to.node;
   const End &first = swaps ? to : from, &second = swaps ? from : to;
   llvm::SetVector<ShardingAttr> rows(first.layouts.begin(),
@@ -314,7 +315,7 @@ bool ProblemBuilder::mayStore(VariableOp variable, ShardingAttr need,
         ArrayRef<StringAttr>(got).drop_front(wanted.size());
     if (!entry && options.decidesStorage)
       continue;
-    // The plan says which axes are added.
+    // The plan states which axes are added.
     SmallVector<StringAttr> expected;
     if (const DimAssignment *stated = entry ? entry->find(d) : nullptr)
       for (const std::string &name : stated->axes) {
@@ -332,8 +333,9 @@ bool ProblemBuilder::mayStore(VariableOp variable, ShardingAttr need,
   return true;
 }
 
-/// A plan adds axes to those that a parameter's uses want. So storage must
-/// extend what each use needs, and so must that of the parameter's state.
+/// A plan only adds axes to those that a parameter's uses need. So the sharding
+/// of the stored parameter must extend that of each use, and so must the
+/// sharding of the parameter's optimizer state.
 void ProblemBuilder::addStorageRules() {
   DenseMap<StringAttr, SmallVector<unsigned>> states; // of a parameter
   for (auto [i, made] : llvm::enumerate(program.variables)) {

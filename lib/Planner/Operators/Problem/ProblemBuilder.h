@@ -12,8 +12,8 @@ namespace heddle {
 /// The costs of a problem are picoseconds, its usages bytes.
 inline constexpr double kPicosecondsPerSecond = 1e12;
 
-/// The nodes of a problem, and what their strategies mean. Node i of the
-/// problem is groups[i] for the first nodes, and then a layout.
+/// The nodes of a problem, and the meaning of their strategies. The first nodes
+/// are those of `groups`, in order. Every other node is a layout.
 struct OperatorProblem {
   solver::Problem problem;
   /// By group: its strategies.
@@ -37,14 +37,14 @@ struct PlannedMesh {
   MeshTopology topology;
 };
 
-/// Errors as diagnostics: a mesh that does not fit on the cluster, or has too
-/// many axes for a problem.
+/// Emits an error if the mesh does not fit on the cluster, or has too many axes
+/// for a problem.
 mlir::FailureOr<PlannedMesh> makePlannedMesh(mlir::ModuleOp module,
                                              const Plan &plan,
                                              const Cluster &cluster);
 
-/// Builds the problem. Errors as diagnostics: a group that cannot have the axes
-/// of the base plan, and the errors of Costs.
+/// Builds the problem. Emits an error if a group cannot have the axes of the
+/// base plan, or if Costs does.
 mlir::FailureOr<OperatorProblem> buildProblem(const Program &program,
                                               Costs &costs,
                                               const OperatorsOptions &options,

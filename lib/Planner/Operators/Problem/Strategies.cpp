@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// With more axes than this, those of one dimension keep the mesh's order.
+/// With more axes than this, the axes of one dimension keep the mesh's order.
 static constexpr size_t kMostOrderedAxes = 2;
 
 Axes heddle::getPlannedAxes(MeshRef mesh) {
@@ -74,7 +74,7 @@ public:
                 axes.push_back(StringAttr::get(mesh.symbol.getContext(), axis));
             fixed[i] = axes;
           }
-    // Sums of scalars are one group, and pass partial sums on together.
+    // Sums of scalars are one group, and all pass partial sums on.
     if (group.classes.size() == 1 || group.keys.empty())
       findLinearGroups(program.ops[group.classes.front()]);
   }
@@ -162,8 +162,8 @@ private:
     }
   }
 
-  /// Inserts the axis into a key's list: at the end, or for updates, which lie
-  /// as variables do, at every place.
+  /// Inserts the axis into a key's list. In an update, whose operands have the
+  /// layouts of variables, inserts it at every place, otherwise at the end.
   void insert(Strategy &strategy, unsigned axis, Axes &list) {
     bool orders = group.isUpdate && planned.size() <= kMostOrderedAxes;
     for (size_t at = orders ? 0 : list.size(); at <= list.size(); ++at) {

@@ -12,30 +12,30 @@ namespace heddle {
 struct Strategy {
   llvm::SmallVector<Axes> axes; ///< by key of the group
   /// The axes over which the op takes partial sums and passes them on, and the
-  /// linear group of operands that are these sums.
+  /// linear group of operands that are partial sums.
   Axes passed;
   unsigned linear = 0;
 };
 
-/// Returns all strategies of a group: every axis splits one key or none, two
-/// keys that meet, or passes as a partial sum. No part is larger than the
-/// factor, and every split can be written as a sharding. Factors that the base
-/// plan names have its axes.
+/// Returns all strategies of a group. Every axis splits one key, or two keys
+/// that meet, or passes as a partial sum, or is not used. No factor is split
+/// into more parts than its size, and every split can be written as a sharding.
+/// Factors that the base plan names have the plan's axes.
 std::vector<Strategy> enumerateStrategies(const Program &program,
                                           unsigned group, MeshRef mesh,
                                           const Plan &base);
 
 FactorAxes getFactorAxes(const OpClass &made, const Strategy &strategy);
-/// Returns the sharding that an operand must have, or that a result gets.
+/// Returns the sharding that an operand must have, or that a result has.
 ShardingAttr getNeed(const OpClass &made, const Strategy &strategy,
                      unsigned operand, MeshRef mesh);
 ShardingAttr getMade(const OpClass &made, const Strategy &strategy,
                      unsigned result, MeshRef mesh);
 
-/// Returns all layouts of a tensor in which every axis splits one dimension or
-/// none. With `orders`, axes of one dimension come in any order if the mesh has
-/// few axes, else in that of the mesh. With `partial`, the tensor may also be a
-/// partial sum.
+/// Returns all layouts of a tensor in which every axis splits at most one
+/// dimension. With `orders`, the axes of one dimension come in any order if the
+/// mesh has few axes. Otherwise they have the order of the mesh. With
+/// `partial`, the tensor may also be a partial sum.
 std::vector<ShardingAttr> enumerateLayouts(mlir::RankedTensorType type,
                                            MeshRef mesh, bool orders,
                                            bool partial);

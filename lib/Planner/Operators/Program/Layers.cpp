@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// A shorter period is no layer.
+/// Ops that repeat with a shorter period are no layers.
 static constexpr unsigned kLeastPeriod = 4;
 /// A longer period is not looked for, so that the search stays short.
 static constexpr unsigned kMostPeriod = 4096;
@@ -28,15 +28,15 @@ uint64_t heddle::getOpShape(Operation *op) {
 }
 
 namespace {
-/// Ops that repeat: op i is as op i + period, for begin <= i < end - period.
+/// Ops that repeat: op i equals op i + period for begin <= i < end - period.
 struct Run {
   unsigned begin = 0, end = 0, period = 0;
   unsigned size() const { return end - begin; }
 };
 } // namespace
 
-/// Returns the longest run of at least two periods between `begin` and `end`,
-/// and of several the one with the shortest period.
+/// Returns the longest run of at least two periods between `begin` and `end`.
+/// Of equally long runs, takes the one with the shortest period.
 static Run findLongestRun(ArrayRef<uint64_t> shapes, unsigned begin,
                           unsigned end) {
   Run best;
@@ -67,7 +67,8 @@ void heddle::uniteLayers(ArrayRef<Operation *> ops,
     Run run = findLongestRun(shapes, begin, end);
     if (run.size() == 0)
       continue;
-    // Whole periods. What comes behind the last layer may begin like a layer.
+    // Keeps whole periods only. The ops after the last layer may begin like a
+    // layer.
     unsigned last = run.begin + run.size() / run.period * run.period;
     for (unsigned i = run.begin; i + run.period < last; ++i)
       classes.unionSets(i, i + run.period);

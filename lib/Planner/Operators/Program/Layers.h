@@ -8,9 +8,9 @@
 
 namespace heddle {
 
-/// Returns a number that two ops share if they compute the same from other
-/// operands. Names do not count, and numbers do not, which may seed an op's
-/// random numbers.
+/// Returns a hash of an op's computation: two ops share it if they compute the
+/// same from other operands. Leaves out names and numeric attributes, because a
+/// number may seed an op's random numbers.
 uint64_t getOpShape(mlir::Operation *op);
 
 /// Unites the indices of ops that have the same place in equal layers: the ops

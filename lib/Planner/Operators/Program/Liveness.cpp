@@ -5,7 +5,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Fusable ops at most this far from each other are one kernel.
+/// Fusable ops at most this far apart are in one kernel.
 static constexpr unsigned kNear = 8;
 
 bool heddle::isFusableOp(Operation *op, const ShardingRule &rule) {
@@ -18,7 +18,8 @@ bool heddle::isFusableOp(Operation *op, const ShardingRule &rule) {
 void heddle::findKernelBorders(OpClass &made,
                                function_ref<bool(Operation *)> isFusable,
                                const DenseMap<Operation *, unsigned> &indexOf) {
-  // The ops of the first and last layer have other neighbours.
+  // Takes an op of a middle layer, because the first and the last layer have
+  // other neighbours.
   Operation *op = made.ops[made.ops.size() / 2];
   unsigned index = indexOf.lookup(op);
   made.reads.assign(op->getNumOperands(), true);
@@ -45,7 +46,7 @@ void heddle::findKernelBorders(OpClass &made,
   made.launches = launches;
 }
 
-/// Returns whether the op's result is another form of its first operand.
+/// Returns whether the op's result is a view of its first operand.
 static bool isView(Operation *op) {
   auto model = dyn_cast<WorkOpInterface>(op);
   if (!model || op->getNumOperands() == 0)

@@ -11,10 +11,11 @@ namespace heddle {
 /// factors are parallel.
 bool isFusableOp(mlir::Operation *op, const ShardingRule &rule);
 
-/// Finds which values the ops of a class read from and write to memory, and
+/// Finds the values that the ops of a class read from and write to memory, and
 /// whether the ops begin a kernel. Fusable ops that stand near each other are
 /// one kernel, so values between them stay out of memory. `isFusable` returns
-/// whether an op is of a fusable class, `indexOf` is the order of ops.
+/// whether an op is of a fusable class, `indexOf` returns its position in the
+/// program.
 void findKernelBorders(
     OpClass &made, llvm::function_ref<bool(mlir::Operation *)> isFusable,
     const llvm::DenseMap<mlir::Operation *, unsigned> &indexOf);
@@ -25,9 +26,9 @@ struct LiveResult {
   int64_t count;
 };
 
-/// Returns the results of ops that are in memory when the unsharded program
-/// uses most memory for them. `ops` are those of all functions, in order. The
-/// result of a view (an op without work) lives in the memory of its operand.
+/// Returns the results of ops that are live at the peak of the unsharded
+/// program's memory. `ops` are those of all functions, in order. The result of
+/// a view (an op without work) shares the memory of its operand.
 std::vector<LiveResult>
 findLiveAtPeak(llvm::ArrayRef<mlir::Operation *> ops,
                llvm::function_ref<bool(mlir::Operation *)> isFusable);

@@ -14,8 +14,8 @@ using namespace heddle;
 // Ops and classes
 //===----------------------------------------------------------------------===//
 
-/// Returns whether every use gets a copy of its own, so that the value lies as
-/// the use needs it: it is made of scalars.
+/// Returns whether every use gets its own copy of the result, in the layout
+/// that the use needs. This holds for a value that is made of scalars.
 static bool isFree(Operation *op) {
   auto isScalar = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -109,8 +109,8 @@ static bool isSayable(const OpClass &made, unsigned factor) {
          what.size > 1 && !getOpName(made.op()).empty();
 }
 
-/// Unites classes that share a factor of one name: a plan gives both the same
-/// axes.
+/// Unites classes that have a factor of the same name, because a plan gives
+/// both factors the same axes.
 void ProgramReader::uniteNames() {
   std::map<std::pair<std::string, std::string>, unsigned> first;
   for (auto [i, made] : llvm::enumerate(program.ops))
@@ -125,8 +125,8 @@ void ProgramReader::uniteNames() {
     }
 }
 
-/// Returns whether the op adds scalars, or otherwise takes all its operands as
-/// parts of a sum.
+/// Returns whether the op adds scalars, or otherwise uses all its operands as
+/// summands.
 static bool isScalarSum(const OpClass &made) {
   return made.rule.factors.empty() && made.rule.defersPartialSums &&
          !made.rule.linear.empty() &&
@@ -134,8 +134,8 @@ static bool isScalarSum(const OpClass &made) {
              made.op()->getNumOperands();
 }
 
-/// Unites chains of sums of scalars, such as the norm of all gradients: they
-/// are partial sums together.
+/// Unites chains of sums of scalars, such as the norm of all gradients, because
+/// all of them are partial sums or none is.
 void ProgramReader::uniteScalarSums() {
   for (auto [i, made] : llvm::enumerate(program.ops)) {
     if (!isScalarSum(made) || ties.isOfModel[indexOf[made.op()]])
@@ -149,7 +149,7 @@ void ProgramReader::uniteScalarSums() {
   }
 }
 
-/// Unites the ops that update one variable. They lie as its state does.
+/// Unites the ops that update one variable. They have the layout of its state.
 void ProgramReader::uniteUpdates() {
   for (auto i = ties.updates.begin(); i != ties.updates.end(); ++i) {
     if (!i->isLeader())
@@ -164,8 +164,8 @@ void ProgramReader::uniteUpdates() {
   }
 }
 
-/// Finds the ops that only cast a loaded parameter for ops of a group: they lie
-/// as these need it. Propagation decides so, too.
+/// Finds the ops that only cast a loaded parameter for ops of a group. They get
+/// the layout that these ops need, as in propagation.
 void ProgramReader::findFollowers() {
   for (auto [i, made] : llvm::enumerate(program.ops)) {
     Operation *op = made.op();
@@ -192,7 +192,7 @@ void ProgramReader::findFollowers() {
 }
 
 /// Returns the name of a factor among the keys of the class's group. It begins
-/// with '#' if a plan cannot say it.
+/// with '#' if a plan cannot name the factor.
 std::string ProgramReader::getKey(unsigned index, unsigned factor) const {
   const OpClass &made = program.ops[index];
   if (isSayable(made, factor))

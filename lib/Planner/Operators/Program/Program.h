@@ -1,7 +1,6 @@
 //===- Program.h - A global program as a planner sees it --------*- C++ -*-===//
 //
-// The ops, variables and values of a step, with all that is equal or tied
-// counted once:
+// The ops, variables and values of a step. Equal or tied ones are counted once:
 //
 //  - An op class is all ops at the same place of equal layers.
 //  - A group is op classes whose factors are tied, because a plan gives axes to
@@ -37,7 +36,7 @@ struct OpClass {
   bool launches = true;
   /// By operand and result: whether the kernel reads or writes it in memory.
   llvm::SmallVector<bool> reads, writes;
-  /// For each result: how many values of the class live at the time of the
+  /// For each result: the number of the class's values that are live at the
   /// peak.
   llvm::SmallVector<int64_t> live;
 
@@ -46,12 +45,12 @@ struct OpClass {
 
 struct Group {
   llvm::SmallVector<unsigned> classes;
-  /// One entry a key: the name by which a plan speaks of the factor; empty if
-  /// it cannot.
+  /// For each key, the name of its factor in a plan; empty if a plan cannot
+  /// name it.
   llvm::SmallVector<std::string> keys;
-  /// The names of its operators; empty if a plan cannot name them.
+  /// The names of the operators; empty if a plan cannot name them.
   llvm::SmallVector<std::string> names;
-  /// Ops of the update of variables: one key for each dimension.
+  /// The ops update variables. Then there is one key for each dimension.
   bool isUpdate = false;
 };
 
@@ -63,10 +62,10 @@ struct CellClass {
   mlir::RankedTensorType type;
   /// The sharding that the program states, or null.
   ShardingAttr stated;
-  bool isArgument = false; ///< laid out as is best, at no cost
+  bool isArgument = false; ///< takes the best layout at no cost
 };
 
-/// Where a value comes from, or goes to.
+/// The producer of a value, or one of its uses.
 struct Place {
   enum Kind { None, Op, Variable, Cell };
   Kind kind = None;
@@ -78,8 +77,8 @@ struct Place {
   }
 };
 
-/// A flow of values of one class to uses of one class. Uses of a value that
-/// need it in one layout count once.
+/// A flow of the values of one class to uses of another class. Uses that need a
+/// value in the same layout count once.
 struct Flow {
   Place from, to;
   mlir::RankedTensorType type;
@@ -96,7 +95,7 @@ struct ProgramOptions {
 
 class Program {
 public:
-  /// Errors, on an op: a program that cannot be partitioned.
+  /// Emits an error on an op if the program cannot be partitioned.
   static mlir::FailureOr<Program> create(mlir::ModuleOp module,
                                          const ProgramOptions &options);
 

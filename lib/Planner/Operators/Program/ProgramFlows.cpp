@@ -1,4 +1,4 @@
-//===- ProgramFlows.cpp - Where values go ---------------------------------===//
+//===- ProgramFlows.cpp - Flows of values ---------------------------------===//
 
 #include "ProgramReader.h"
 #include "heddle/Sharding/ControlFlow.h"
@@ -8,8 +8,8 @@
 using namespace mlir;
 using namespace heddle;
 
-/// A parameter stays gathered if at most this part of its bytes is gathered
-/// until its next use.
+/// A parameter stays gathered until its next use if the parameters read in
+/// between have at most its bytes divided by this.
 static constexpr int64_t kLittle = 8;
 
 //===----------------------------------------------------------------------===//
@@ -145,9 +145,10 @@ std::string ProgramReader::getNeed(Place from, Place to, OpOperand &use) {
   return need;
 }
 
-/// Returns whether a parameter that the op at `first` has gathered is gathered
-/// again for the op at `second`: it is not kept if more than a small part of
-/// its bytes is read of other parameters in between, as insert-reshards has it.
+/// Returns whether a parameter that is gathered for the op at `first` is
+/// gathered again for the op at `second`. As in insert-reshards, it is not kept
+/// if the ops in between read other parameters of more than a small fraction of
+/// its bytes.
 bool ProgramReader::isGatheredAgain(RankedTensorType type, unsigned first,
                                     unsigned second) {
   if (bytesRead.empty()) {
@@ -191,7 +192,7 @@ void ProgramReader::addFlowsOf(Value value) {
     return std::pair(indexOf.lookup(a->getOwner()), a->getOperandNumber()) <
            std::pair(indexOf.lookup(b->getOwner()), b->getOperandNumber());
   });
-  std::map<std::string, unsigned> seen; // the last op with the need
+  std::map<std::string, unsigned> seen; // the last op with the same need
   for (OpOperand *operand : uses) {
     OpOperand &use = *operand;
     Place to = getTarget(use);
@@ -232,7 +233,7 @@ LogicalResult ProgramReader::addFlows() {
       for (Value result : op->getResults())
         addFlowsOf(result);
       if (!isControlFlow(op)) {
-        // A tensor that a region reads at any place is needed whole.
+        // A tensor that a region reads at arbitrary positions is needed whole.
         for (Region &region : op->getRegions())
           visitUsedValuesDefinedAbove(region, [&](OpOperand *operand) {
             auto type = dyn_cast<RankedTensorType>(operand->get().getType());

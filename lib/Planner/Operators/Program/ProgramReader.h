@@ -40,7 +40,8 @@ private:
   bool isGatheredAgain(mlir::RankedTensorType type, unsigned first,
                        unsigned second);
   Place getTarget(mlir::OpOperand &use);
-  /// Returns a text that two uses share if they need a value in one layout.
+  /// Returns a text that two uses share if they need a value in the same
+  /// layout.
   std::string getNeed(Place from, Place to, mlir::OpOperand &use);
 
   mlir::ModuleOp module;
@@ -54,7 +55,7 @@ private:
   /// Over the indices of classes.
   llvm::EquivalenceClasses<unsigned> groups;
   llvm::DenseSet<unsigned> updates; ///< classes
-  /// Classes that lie as an operand of another class.
+  /// Classes whose ops take the layout of an operand of another class.
   llvm::DenseMap<unsigned, std::pair<unsigned, unsigned>> followed;
   llvm::DenseMap<mlir::StringAttr, unsigned> variableOf;
   llvm::DenseMap<mlir::Value, Place> placeOf;

@@ -70,8 +70,8 @@ private:
 
 } // namespace
 
-/// Finds the ops of the forward and backward pass: those that say so, and all
-/// that they depend on. In a program without such ops, all ops count.
+/// Finds the ops of the forward and backward pass: the ops that are marked so,
+/// and all that they depend on. In a program without such ops, all ops count.
 void TieFinder::findModel() {
   SmallVector<Value> needed;
   for (Operation *op : ops)
@@ -102,7 +102,8 @@ void TieFinder::findUpdates() {
       auto type = dyn_cast<RankedTensorType>(value.getType());
       if (!type || type.getRank() == 0)
         return;
-      // A value made of scalars is no tie: every use may have a copy.
+      // A value made of scalars ties nothing, because every use may have its
+      // own copy.
       if (Operation *source = value.getDefiningOp();
           source && !isa<LoadOp>(source) && !indexOf.contains(source))
         return;

@@ -26,12 +26,12 @@ struct Ties {
 };
 
 /// Finds the ties of a program whose ops with factors are `ops`. Without
-/// `unitesLayers`, every op and variable is of its own.
+/// `unitesLayers`, no ops or variables are united.
 Ties findTies(mlir::ModuleOp module, llvm::ArrayRef<mlir::Operation *> ops,
               bool unitesLayers);
 
-/// Returns whether dimension i of every tensor of the op, except of scalars, is
-/// run over by factor i alone.
+/// Returns whether factor i alone runs over dimension i of every tensor of the
+/// op that is no scalar.
 bool isAligned(const ShardingRule &rule);
 
 /// Returns the name of the variable that a load or store accesses.

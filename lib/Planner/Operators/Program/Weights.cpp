@@ -1,4 +1,4 @@
-//===- Weights.cpp - How often a step runs an op --------------------------===//
+//===- Weights.cpp - Executions of an op in a step ------------------------===//
 
 #include "Weights.h"
 #include "dialects/Heddle/Heddle.h"

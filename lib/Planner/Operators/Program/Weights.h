@@ -1,4 +1,4 @@
-//===- Weights.h - How often a step runs an op ------------------*- C++ -*-===//
+//===- Weights.h - Executions of an op in a step ----------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_WEIGHTS_H
 #define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_WEIGHTS_H
@@ -9,9 +9,10 @@
 
 namespace heddle {
 
-/// How often a step runs each function and op: @accumulate once for each
-/// micro-batch, @evaluate and @gradients never, a function that is called as
-/// often as its callers, and a loop of known length as often as it says.
+/// The number of times that a step runs each function and op. @accumulate runs
+/// once per micro-batch, @evaluate and @gradients never. A called function runs
+/// as often as its calls, and the body of a loop of known length as often as
+/// the loop says.
 class StepWeights {
 public:
   /// `microBatches` is 0 if the module says how many there are.
