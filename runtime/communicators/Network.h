@@ -44,7 +44,7 @@ public:
   void begin(std::shared_ptr<Flow> flow, double time);
 
 private:
-  /// A flow under way: what is left of its phase.
+  /// A flow under way and the rest of its present phase.
   struct Progress {
     std::shared_ptr<Flow> flow;
     size_t phase = 0;
