@@ -78,9 +78,9 @@ struct DeviceState {
   /// Memory; `borders` holds inputs, outputs and slots of tables.
   std::unique_ptr<Region> variables, arena, borders;
   std::vector<int64_t> coordinates;
-  std::vector<uint8_t *> variablePointers; ///< null for variables of others
+  std::vector<uint8_t *> variablePointers; ///< null for those of other ranks
   /// By table.
-  std::vector<std::vector<uint8_t *>> slots; ///< null for slots of others
+  std::vector<std::vector<uint8_t *>> slots; ///< null for those of other ranks
   std::vector<std::vector<PreparedEntry>> entries;
   /// By table: the entries of every second run if the table has no barrier.
   std::vector<std::vector<PreparedEntry>> secondEntries;
