@@ -88,8 +88,9 @@ void pruneCheckpoints(const std::filesystem::path &folder, int64_t keep);
 /// system takes it back when the process ends, however it does.
 class RunLock {
 public:
-  /// Takes the lock of a folder, and removes the unfinished checkpoints of a
-  /// run that was killed. An error names the process that has the lock.
+  /// Takes the lock of a folder, and removes the unfinished checkpoints and
+  /// artifacts of a run that was killed. An error names the process that has
+  /// the lock.
   static Expected<RunLock> take(const std::filesystem::path &folder);
   /// Fails with a message that names the process that has the folder, if any.
   static Status checkFree(const std::filesystem::path &folder);

@@ -244,7 +244,7 @@ void Streams::grant() {
       better = number < chosen;
     else if (streamOrder.kind == StreamOrder::Kind::Latest)
       better = number > chosen;
-    else // the i-th ready stream is chosen with probability 1 / i
+    else // the i-th ready stream becomes the choice with probability 1 / i
       better = random() % (seen + 1) == 0;
     if (seen++ && !better)
       continue;
