@@ -14,7 +14,7 @@ namespace heddle::runtime {
 const Backend &cpuBackend();  ///< backends/cpu
 const Backend &cudaBackend(); ///< backends/cuda
 
-/// findGpu() of backends/cuda.
+/// Implements findGpu() of device/Backend.h.
 std::string describeGpu();
 
 } // namespace heddle::runtime

@@ -30,14 +30,16 @@ struct Collective {
   Reduction reduction = HEDDLE_RT_SUM;
   int32_t peer = 0;                 ///< Send, Recv; the root of a Broadcast
   const int32_t *sources = nullptr; ///< Permute
-  /// Nanoseconds of the steady clock: when what the call waits for was over. A
-  /// stream's thread may start it later, because a computation has its core.
-  /// Emulated links need no core, so they begin then. Earlier communication on
-  /// the stream does not count, because its end may have been noticed late,
-  /// too. 0: when the call starts.
+  /// The time at which everything that the call waits for was over, in
+  /// nanoseconds of the steady clock. A stream's thread may start the call
+  /// later, because a computation has its core. Emulated links need no core, so
+  /// they begin at this time. Earlier communication on the stream does not
+  /// count, because its end may have been noticed late, too. 0: the time at
+  /// which the call starts.
   int64_t ready = 0;
 
-  /// Returns what the members must agree on besides kind, type and count.
+  /// Returns the argument that the members must agree on besides kind, type and
+  /// count: the root of a broadcast, the reduction of a sum.
   int64_t detail() const {
     return kind == Kind::Broadcast ? peer
            : kind == Kind::AllReduce || kind == Kind::ReduceScatter
@@ -45,10 +47,9 @@ struct Collective {
                : 0;
   }
 
-  /// Returns the bytes that this rank's input has, in a group of so many
-  /// members.
+  /// Returns the bytes of this rank's input in a group of `members` ranks.
   int64_t bytesIn(int64_t members) const;
-  /// Returns the bytes that this rank writes, in a group of so many members.
+  /// Returns the bytes that this rank writes in a group of `members` ranks.
   int64_t bytesOut(int64_t members) const;
 };
 

@@ -63,8 +63,8 @@ public:
   /// this rank is no member.
   virtual int32_t groupSize(int32_t group) const = 0;
 
-  /// Performs a collective or transfer, the one that an implementation
-  /// provides. The functions below call it.
+  /// Performs a collective or transfer. An implementation provides this
+  /// function, and the functions below call it.
   virtual Status perform(const Collective &call) = 0;
 
   Status allReduce(int32_t group, Reduction reduction, DType type,

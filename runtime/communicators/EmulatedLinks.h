@@ -1,13 +1,14 @@
 //===- EmulatedLinks.h - Communication as slow as a network's ---*- C++ -*-===//
 //
-// Wraps communicators of any kind. They do the work. Each call then sleeps
-// until the emulated network would have finished it too, so overlap, pipelines
-// and plans can be measured on a machine that has no such network.
+// Wraps communicators of any kind. The wrapped communicators do the work. Each
+// call then sleeps until the emulated network would have finished it too, so
+// overlap, pipelines and plans can be measured on a machine that has no such
+// network.
 //
 // A collective is on the network from the moment at which its last member calls
-// it. A transfer is from its send on: the data may travel before the receiver
-// asks for them. Sender and receiver both wait for its end. A group of one
-// sends nothing.
+// it. A transfer is on the network from its send on: the data may travel before
+// the receiver asks for them. Sender and receiver both wait for its end. A
+// group of one sends nothing.
 //
 //===----------------------------------------------------------------------===//
 

@@ -63,8 +63,8 @@ public:
 private:
   using Messages = std::vector<std::pair<int32_t, int32_t>>;
 
-  /// Returns the messages in which every member sends to the member `shift`
-  /// further on, in the order of the ranks.
+  /// Returns the messages of a step in which every member sends to the member
+  /// `shift` places after it, in the order of the ranks.
   static Messages shifted(std::span<const int32_t> ranks, size_t shift);
   /// Returns a phase of these messages that takes the latency `steps` times.
   Phase phase(const Messages &messages, double steps, double bytes) const;

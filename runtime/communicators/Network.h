@@ -44,7 +44,7 @@ public:
   void begin(std::shared_ptr<Flow> flow, double time);
 
 private:
-  /// A flow under way: what is left of its phase.
+  /// A flow under way and the rest of its present phase.
   struct Progress {
     std::shared_ptr<Flow> flow;
     size_t phase = 0;
@@ -81,7 +81,8 @@ public:
   /// Begins a flow at a time of the steady clock in nanoseconds, or when the
   /// last flow began if that is later.
   void begin(const std::shared_ptr<Flow> &flow, int64_t time);
-  /// Returns when a flow ends, as begin() takes it, unless another one begins.
+  /// Returns the end of a flow, in the clock of begin(), if no further flow
+  /// begins.
   int64_t getEnd(const Flow &flow);
 
   enum class Wait { Ended, NotBegun, Interrupted };

@@ -19,15 +19,15 @@ public:
   using Clock = std::chrono::steady_clock;
   virtual ~Transport();
 
-  /// A message on its way. It may be destroyed before it has ended: after that,
-  /// nothing touches its memory.
+  /// A message on its way. A message may be destroyed before its transfer has
+  /// ended. After the destruction nothing touches its memory.
   class Message {
   public:
     virtual ~Message();
     enum class End { Done, Late, Failed };
-    /// Waits until the memory may be used again: it has been sent, or holds
-    /// what was received. Late: it has not by `deadline`. Failed: a connection
-    /// is broken, or `interrupt` was called.
+    /// Waits until the transfer is done: the memory has been sent, or holds the
+    /// received bytes. Late: the transfer is not done by `deadline`. Failed: a
+    /// connection is broken, or `interrupt` was called.
     virtual End wait(Clock::time_point deadline) = 0;
   };
 

@@ -58,7 +58,7 @@ public:
   /// An error if the devices, of so many bytes each, need more memory than
   /// there is.
   virtual Status checkMemory(int64_t devices, double bytesPerDevice) const = 0;
-  /// The host's cores for each of so many devices if nobody chooses them.
+  /// The default number of the host's cores for each of `devices` devices.
   virtual int defaultCores(int64_t devices) const = 0;
 
   /// Makes the devices of the ranks of this process, with communicators that

@@ -38,8 +38,8 @@ CallWork workOf(const heddle_rt_matmul_desc &desc) {
   return work;
 }
 
-/// Returns the scores that an attention computes: those of keys that causality
-/// and the window leave to a query.
+/// Returns the number of scores that an attention computes. Keys that causality
+/// or the window hides from a query do not count.
 static double scoresOf(const heddle_rt_attention_desc &desc) {
   std::optional<int64_t> window;
   if (desc.window > 0)

@@ -20,7 +20,7 @@
 
 namespace heddle::runtime {
 
-/// What a call must do at least.
+/// The least work of a call.
 struct CallWork {
   double flops = 0, bytes = 0;
 };

@@ -130,10 +130,11 @@ struct heddle_rt_device {
   virtual Status collective(int32_t stream,
                             const heddle::runtime::Collective &call) = 0;
 
-  /// Returns true if a receive returns only when its message was sent, which
-  /// the device keeps a copy of until then. Such a device is used by several
-  /// threads: while one issues calls of programs, others issue transfers, and
-  /// record and wait for events. Each calls `useThread` first.
+  /// Returns true if the call that issues a receive blocks until the message
+  /// was sent. A copy of a sent message is kept until it is received. Such a
+  /// device is used by several threads: while one issues calls of programs,
+  /// others issue transfers, and record and wait for events. Each calls
+  /// `useThread` first.
   virtual bool waitsInReceives() const { return false; }
   virtual Status useThread();
 

@@ -154,7 +154,7 @@ void ManifestReader::gpuCode(const Json &object, const std::string &path,
 }
 
 KernelInfo ManifestReader::kernel(const Json &object, const std::string &path) {
-  // Of all chips that CUDA serves.
+  // The limits of all chips that CUDA serves.
   constexpr int64_t mostBlocks = 0x7fffffff, mostThreads = 1024,
                     mostShared = 48 << 10;
   auto number = [&](const char *key, int64_t least, int64_t most) {

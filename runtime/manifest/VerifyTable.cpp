@@ -377,11 +377,11 @@ Status TableVerifier::checkTransfers() {
   return Status::success();
 }
 
-/// Checks that no rank waits for ever: runs all ranks in the abstract. A send
+/// Checks that no rank waits for ever, by a simulation of all ranks. A send
 /// does not wait for its receive. An entry waits for the calls before it in the
 /// list, because a call that fills its stream's queue keeps the host from
-/// issuing later entries. One thread issues the streams of all calls, so a
-/// transfer that waits there keeps back all of them.
+/// issuing later entries. One thread issues all streams that have calls. So a
+/// transfer that waits on one of these streams blocks all of them.
 Status TableVerifier::checkProgress() const {
   auto entriesOf = [&](size_t rank) -> const std::vector<TableEntry> & {
     return table.lists[size_t(listOf[rank])].entries;

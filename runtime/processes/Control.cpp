@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 /// The largest message. Longer texts are cut.
 static constexpr size_t mostBytes = 1 << 20;
-/// Time for which a process that does not read is waited for.
+/// Longest time to wait for a process that does not read its messages.
 static constexpr std::chrono::seconds writeTime{5};
 
 Control::Control(const JobOptions &options, Joined members)

@@ -56,7 +56,7 @@ private:
     Socket socket;
     std::atomic<bool> isOpen = false;
     Deadline heard;
-    std::string received; ///< the begin of a message
+    std::string received; ///< the beginning of a message
     bool hasLeft = false; ///< said goodbye
   };
 

@@ -11,8 +11,9 @@
 // Two processes have a connection for each direction. Gloo locks a connection
 // while it writes. If data arrives on the same one then, Gloo's thread asks for
 // the lock again and again until the write is over, on a core that others need.
-// Gloo's own notices of pending messages still arrive on it. So Gloo's thread is
-// also kept from interrupting threads that write (GlooThreads).
+// Gloo's own notices of pending messages still arrive on the connection that is
+// written to. So Gloo's thread is also kept from interrupting threads that
+// write (GlooThreads).
 //
 //===----------------------------------------------------------------------===//
 

@@ -26,7 +26,8 @@ namespace {
 using Nonce = std::array<uint8_t, 16>;
 constexpr std::array<char, 8> magic = {'h', 'e', 'd', 'd', 'l', 'e', ' ', '1'};
 
-/// Connections that have not proven themselves: at most so many, for so long.
+/// Limits of connections that have not proven that they know the key: the most
+/// at once, and the longest time of one.
 constexpr size_t mostGuests = 64;
 constexpr std::chrono::seconds guestTime{5};
 /// Refusals that are logged one by one.
@@ -117,7 +118,8 @@ private:
   };
 
   void greet();
-  /// Reads what has arrived. Returns true when the guest is done with.
+  /// Reads the bytes that have arrived. Returns true if the guest was admitted
+  /// or refused.
   bool hear(Guest &guest);
   void admit(Guest &guest);
   void refuse(const Guest &guest, std::string_view why);

@@ -30,11 +30,12 @@ Status issue(heddle_rt_device &device, const PreparedEntry &entry) {
              : device.recordEvent(entry.stream, entry.event);
 }
 
-/// Issues a run on a device whose receives keep their thread. The calling
-/// thread issues the calls of programs, and the transfers of their streams.
-/// Each other stream has a thread of its own, so a receive keeps back only what
-/// follows it on its stream. A stream can only wait for an event that was
-/// recorded before, so each thread waits until the others have done so.
+/// Issues a run on a device whose receives block the thread that issues them.
+/// The calling thread issues the calls of programs, and the transfers of their
+/// streams. Each other stream has a thread of its own, so a receive delays only
+/// the later entries of its stream. A stream can only wait for an event that
+/// was recorded before. So a thread waits until the events of its next entry
+/// are recorded by other threads.
 class ThreadedRun {
 public:
   ThreadedRun(heddle_rt_device &device,
@@ -118,7 +119,7 @@ private:
 
   heddle_rt_device &device;
   const std::vector<PreparedEntry> &entries;
-  std::mutex mutex; ///< of all that follows
+  std::mutex mutex; ///< guards the members below
   std::condition_variable changed;
   std::set<int32_t> recorded; ///< events
   bool hasFailed = false;

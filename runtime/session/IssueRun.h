@@ -8,8 +8,8 @@
 namespace heddle::runtime {
 
 /// Issues all entries of a table on a device, or repeats a run that the device
-/// recorded. Does not wait for the device's streams. An error of the device
-/// itself is the device's.
+/// recorded. Does not wait for the device's streams. An error that the device
+/// has recorded is not returned.
 Status issueRun(heddle_rt_device &device, size_t table,
                 const std::vector<PreparedEntry> &entries);
 

@@ -113,8 +113,8 @@ static bool usesMicroBatchNumbers(const Manifest &manifest) {
   return false;
 }
 
-/// Assigns addresses in the device's borders, or counts their bytes if it has
-/// none yet.
+/// Assigns addresses in the device's region `borders`. Only counts the bytes if
+/// the region is not allocated yet.
 void SessionState::assignBorders(DeviceState &device) {
   Addresses next(device.borders ? device.borders->data() : nullptr);
   auto rank = size_t(device.device->rank);

@@ -2,9 +2,9 @@
 //
 // Runs a table without a barrier. Each device's thread goes through the runs on
 // its own: it issues a run, waits for its own streams, and begins the next one.
-// Its peers may be one run behind. So nothing of a run's slots is in use on a
-// device when the device begins the next run. Inputs and outputs have two
-// copies, used in turns, because the host still reads those of the run before.
+// Its peers may be one run behind. So no slot of a device is in use when the
+// device begins the next run. Inputs and outputs have two copies, used in
+// turns, because the host still reads those of the run before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,7 @@ static void add(const DeviceTimes &times, DeviceTimes &sum) {
   sum.total += times.total;
 }
 
-/// Runs what is staged, on the thread of a device.
+/// Executes the staged runs, on the thread of a device.
 static Status runStaged(SessionState &state, DeviceState &rank, size_t table,
                         RunSequence &sequence) {
   auto device = size_t(state.deviceOfRank[size_t(rank.device->rank)]);

@@ -27,9 +27,9 @@ struct PlacedTensor {
   /// process.
   std::vector<uint8_t *> buffers;
 
-  /// The tensor of a table has a copy for each micro-batch, one after another,
-  /// and as many again for a second run if the table has no barrier: the
-  /// distance between them.
+  /// Returns the distance between two copies of a table's tensor. There is a
+  /// copy for each micro-batch, one after another. If the table has no barrier,
+  /// there are as many again for a second run.
   size_t copyBytes() const { return alignBuffer(layout.localBytes()); }
 
   /// Returns the lowest rank of this process that holds a block; -1 if none
@@ -51,7 +51,7 @@ struct LoadedTable {
   const TableInfo *info;
   /// Returns the runs that may be under way at once.
   int64_t numRuns() const { return info->hasBarrier ? 1 : 2; }
-  /// Returns the tensors of an output that a run makes.
+  /// Returns the number of tensors that a run makes for an output.
   int64_t copiesOf(size_t output) const {
     return info->outputs[output].perMicroBatch ? info->microBatches : 1;
   }
@@ -78,9 +78,9 @@ struct DeviceState {
   /// Memory; `borders` holds inputs, outputs and slots of tables.
   std::unique_ptr<Region> variables, arena, borders;
   std::vector<int64_t> coordinates;
-  std::vector<uint8_t *> variablePointers; ///< null for variables of others
+  std::vector<uint8_t *> variablePointers; ///< null for those of other ranks
   /// By table.
-  std::vector<std::vector<uint8_t *>> slots; ///< null for slots of others
+  std::vector<std::vector<uint8_t *>> slots; ///< null for those of other ranks
   std::vector<std::vector<PreparedEntry>> entries;
   /// By table: the entries of every second run if the table has no barrier.
   std::vector<std::vector<PreparedEntry>> secondEntries;
@@ -143,8 +143,8 @@ struct SessionState {
   Status initializeVariables();
   Status runTable(size_t table);
   /// Runs a table without a barrier up to `count` times (RunSequence.cpp).
-  /// Calls stage(run) before a run, which returns false if no run follows, and
-  /// finish(run) when all devices have ended it.
+  /// Calls stage(run) before a run; it returns false if no run follows. Calls
+  /// finish(run) when all devices have ended the run.
   Status runSequence(size_t table, int64_t count,
                      const std::function<Expected<bool>(int64_t run)> &stage,
                      const std::function<Status(int64_t run)> &finish);

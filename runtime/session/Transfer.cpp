@@ -26,9 +26,9 @@ Status SessionState::scatter(const PlacedTensor &tensor, int64_t first,
   return status;
 }
 
-/// The processes compute from the layout alone who needs which elements. The
-/// process of a block's first holder sends the block to all processes without a
-/// holder.
+/// The processes compute from the layout alone which process needs which
+/// elements. The process of a block's first holder sends the block to all
+/// processes without a holder.
 Status SessionState::gatherFromProcesses(const PlacedTensor &tensor,
                                          int64_t first, int64_t count, Bytes to,
                                          int64_t copy) const {

@@ -7,7 +7,8 @@
 
 namespace heddle::runtime {
 
-// To f16 and bf16, these round to nearest, ties to even; a NaN stays one.
+// Conversions to f16 and bf16 round to nearest, ties to even. A NaN stays a
+// NaN.
 
 float f16ToF32(uint16_t bits);
 uint16_t f32ToF16(float value);

@@ -65,7 +65,7 @@ heddle::runtime::readBatchShapes(const std::filesystem::path &path) {
 
 namespace {
 
-/// Fills inputs from a batch. After `fill` for each input, `checkLabels`.
+/// Fills inputs from a batch. Call `fill` for each input, then `checkLabels`.
 class Matcher {
 public:
   Matcher(const Batch &batch, const Manifest &manifest,

@@ -83,7 +83,7 @@ Status Trainer::openBatches() {
   if (!first.ok())
     return std::move(first).status();
   inputs = *std::move(first);
-  // A step far from now should not be the first to find a file unfit.
+  // Checks all files now, so that no late step fails because of an unfit file.
   for (size_t i = 1; i < files->size(); ++i)
     HEDDLE_RT_RETURN_IF_ERROR(checkBatch((*files)[i]));
   return Status::success();

@@ -1,8 +1,8 @@
 //===- CheckpointParts.h - Checkpoints that processes share -----*- C++ -*-===//
 //
 // In a job, each process writes the blocks of variables that it owns to a
-// safetensors file of its own. `parts.json` says which part of which whole
-// tensor each of its tensors is, with a checksum:
+// safetensors file of its own. For each tensor of such a file, `parts.json`
+// states the part of a whole tensor that it holds, and a checksum:
 //
 //   {"version": 1, "files": [{"file": "part-00000.safetensors", "parts": [
 //      {"tensor": "h.0.mlp.weight", "start": [0, 1536], "shape": [768, 1536],

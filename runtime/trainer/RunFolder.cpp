@@ -134,7 +134,7 @@ Expected<RunLock> RunLock::take(const fs::path &folder) {
   ::gethostname(host, sizeof host - 1);
   int length = std::snprintf(text, sizeof text, "%d on host %s",
                              static_cast<int>(::getpid()), host);
-  // Only for people: who is told that the folder is taken.
+  // The content only tells people which process has the folder.
   (void)!::ftruncate(lock.descriptor, 0);
   (void)!::pwrite(lock.descriptor, text, static_cast<size_t>(length), 0);
 

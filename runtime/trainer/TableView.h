@@ -32,8 +32,8 @@ Status checkInputs(const TableInfo &table);
 std::string describe(const TensorInfo &tensor);
 
 /// Returns the number of values that a label can have: the last dimension of an
-/// output that has the labels' shape otherwise. Nothing if no such output is
-/// known.
+/// output whose other dimensions are those of the labels. Returns nothing if no
+/// such output is known.
 std::optional<int64_t> findVocabulary(const Manifest &manifest,
                                       std::span<const PortInfo> inputs);
 
@@ -50,8 +50,8 @@ Expected<TokenInputs> findTokenInputs(const Manifest &manifest,
                                       std::span<const PortInfo> inputs);
 
 /// The tables of a training: `step` returns the loss, the norm of the gradients
-/// and the learning rate; `evaluate` the sum of the losses and the number of
-/// labels.
+/// and the learning rate; `evaluate` returns the sum of the losses and the
+/// number of labels.
 struct TrainingTables {
   size_t step = 0;
   std::optional<size_t> evaluate;

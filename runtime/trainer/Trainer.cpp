@@ -141,7 +141,8 @@ Status Trainer::describeIntact(const Status &why,
 
 /// Reports that no steps are left, so that the call does not look like a
 /// training: a note if a resumed run is complete, otherwise an error. Zero
-/// steps from a checkpoint are asked for: this plan writes the same state anew.
+/// steps from a checkpoint are allowed: the run writes the same state anew with
+/// this plan.
 Status Trainer::checkSteps() {
   bool rewrites = options.steps == 0 && !options.from.empty();
   if (completed == 0 || completed < options.steps || rewrites)

@@ -91,7 +91,7 @@ private:
   std::optional<double> lastLoss;
   size_t bytesPerDevice = 0; ///< most of any device
   double smoothSeconds = 0;  ///< of a step; recent steps weigh most
-  /// The end of the step before, or a pause.
+  /// The end of the previous step, or of a pause after it.
   std::chrono::steady_clock::time_point stepBegin;
 };
 

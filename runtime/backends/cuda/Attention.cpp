@@ -69,7 +69,7 @@ AttentionLibrary::plan(const heddle_rt_attention_desc &desc,
   return known ? &*known : nullptr;
 }
 
-/// The error of an attention that must be cuDNN's.
+/// The error if cuDNN alone is chosen and cannot compute an attention.
 static Status refuse(const heddle_rt_attention_desc &desc, AttentionPass pass,
                      std::string_view obstacle) {
   return errorOf(describe(desc, pass),
@@ -85,7 +85,7 @@ Status AttentionLibrary::prepare(const heddle_rt_attention_call *calls) {
   for (; calls->desc; ++calls) {
     AttentionPass pass =
         calls->is_gradient ? AttentionPass::Backward : AttentionPass::Forward;
-    // Offsets are known when a call runs.
+    // Offsets are known only when a call runs.
     std::string obstacle = findObstacle(*calls->desc, {});
     if (obstacle.empty())
       HEDDLE_RT_RETURN_IF_ERROR(plan(*calls->desc, pass).status());
@@ -106,7 +106,8 @@ Expected<void *> AttentionLibrary::workspaceOf(int32_t stream, size_t bytes) {
   return address;
 }
 
-/// The library may load 16 bytes at once.
+/// Returns true if all addresses are multiples of 16, because the library may
+/// load 16 bytes at once.
 static bool isAligned(const AttentionOperands &operands) {
   return std::ranges::all_of(
       std::initializer_list<const void *>{

@@ -15,7 +15,7 @@ class CudaDevice;
 
 /// Who computes attention: CodeInfo::attention.
 enum class AttentionChoice {
-  Auto,  ///< cuDNN what it serves, our kernels the rest
+  Auto,  ///< cuDNN where it can, else our kernels
   Cudnn, ///< cuDNN alone: anything else is an error
   Kernel ///< our kernels alone
 };
@@ -31,12 +31,12 @@ public:
   AttentionChoice choice = AttentionChoice::Auto;
 
   /// Makes the plans of a program's attentions, a list that ends with a null
-  /// descriptor. Errors only if cuDNN alone is chosen.
+  /// descriptor. Fails only if cuDNN alone is chosen.
   Status prepare(const heddle_rt_attention_call *calls);
   /// The bytes that the prepared plans need on one stream.
   size_t workspaceBytes() const { return mostBytes; }
 
-  /// Issues a pass and returns true, or returns false if it is the kernels'.
+  /// Issues a pass and returns true. Returns false if our kernels must do it.
   Expected<bool> run(int32_t stream, AttentionPass pass,
                      const heddle_rt_attention_desc &desc,
                      const heddle_rt_attention_offsets &offsets,

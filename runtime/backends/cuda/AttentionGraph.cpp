@@ -14,7 +14,7 @@ namespace heddle::runtime::cuda {
 
 namespace {
 
-/// The tensors that have memory, or a number of the host. Those between
+/// The tensors that lie in memory or are a number of the host. Tensors between
 /// operations have ids from kFirstVirtual on.
 enum Id : int64_t {
   kQ = 1,
@@ -94,7 +94,7 @@ public:
         type);
     Tensor scale = f.number(kScale), one = f.number(kOne);
 
-    // The factor 1 stands where dropout's would: the engines expect one.
+    // The engines expect a factor of dropout here, so it is 1.
     Tensor sum = f.between(rows);
     f.reduce(dnn::kSum, f.binary(dnn::kMultiply, dO, o), sum);
     Tensor delta = f.real(kDelta, rows, denseStrides(rows), dnn::kF32);
@@ -234,7 +234,7 @@ struct AttentionPlan::Impl {
   std::vector<dnn::Descriptor> owned;
   dnn::Descriptor plan = nullptr;
   AttentionPass pass = AttentionPass::Forward;
-  size_t deltaBytes = 0; ///< of the workspace; what follows is the library's
+  size_t deltaBytes = 0; ///< of the workspace; the library has the rest
   int64_t libraryBytes = 0;
   float scale = 1, window = 0;
   bool hides = false; ///< keys, by causality or a window

@@ -40,8 +40,8 @@ struct AttentionOperands {
 /// engine for its graph.
 class AttentionPlan {
 public:
-  /// The GPU of a plan: that of a handle, or the one that a descriptor of
-  /// properties describes. A plan for the latter cannot run.
+  /// The GPU of a plan: the GPU of `handle`, or a GPU that `properties`
+  /// describes. A plan for a described GPU cannot run.
   struct Target {
     dnn::Handle handle = nullptr;
     dnn::Descriptor properties = nullptr;

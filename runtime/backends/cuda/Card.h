@@ -37,8 +37,9 @@ class Card {
 public:
   /// Errors: no driver, one too old, no GPU.
   static Expected<std::shared_ptr<Card>> open(const Libraries &libraries);
-  /// Returns the name and compute capability of the GPU, which it does not
-  /// open. Errors: those of open, or it is older than all chips of programs.
+  /// Returns the name and compute capability of the GPU without opening it.
+  /// Errors: those of `open`, or the GPU is older than all chips that programs
+  /// are compiled for.
   static Expected<std::string> describe(const Driver &driver);
   ~Card();
   Card(const Card &) = delete;
@@ -48,7 +49,7 @@ public:
   int capability() const { return computeCapability; }
   const std::string &name() const { return cardName; }
 
-  /// Makes the context that of the calling thread. Every thread calls this
+  /// Makes the context current on the calling thread. Every thread calls this
   /// before it calls the driver.
   Status use() const;
 
@@ -77,7 +78,7 @@ public:
 
 private:
   explicit Card(const Libraries &libraries) : libraries(libraries) {}
-  /// Sets what describes the GPU.
+  /// Sets the members that describe the GPU.
   Status find();
   Expected<Module> loadModule(const std::string &ptx,
                               const std::string &origin);
@@ -88,7 +89,7 @@ private:
   int computeCapability = 0;
   std::string cardName;
 
-  std::mutex mutex; ///< of what follows
+  std::mutex mutex; ///< guards the members below
   std::vector<Module> modules;
   Module library = nullptr;
   std::map<std::string, Function> libraryKernels;

@@ -76,7 +76,7 @@ public:
 
   Expected<std::vector<std::unique_ptr<heddle_rt_device>>>
   makeDevices(const DeviceOptions &options) const override {
-    // Until this returns: then the devices keep the GPU open, or nothing does.
+    // Keeps the GPU open until this returns. Then the devices do, if any.
     std::shared_ptr<Card> kept;
     {
       std::lock_guard lock(mutex);

@@ -48,7 +48,8 @@ private:
   CudaDevice &device;
   const int32_t stream;
   const std::shared_ptr<Meetings> meetings;
-  /// By group: peers wait for them before and after this member's part.
+  /// By group: the events that peers wait for, before and after this member's
+  /// part.
   std::vector<std::pair<Event, Event>> events;
   std::vector<std::unique_ptr<Message>> messages; ///< that this rank has sent
 };

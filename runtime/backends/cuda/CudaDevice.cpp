@@ -49,8 +49,8 @@ public:
       return Status::success();
     HEDDLE_RT_RETURN_IF_ERROR(device.gpu().use());
     const Driver &driver = device.gpu().driver();
-    // On a stream of the device, because the stream without a name does not
-    // make the others wait.
+    // On a stream of the device, because our streams do not wait for the
+    // default stream.
     HEDDLE_RT_RETURN_IF_ERROR(device.check(
         driver.memsetD8Async(addressOf(base), 0, bytes, device.stream(0)),
         "cuMemsetD8Async"));
@@ -212,7 +212,7 @@ Status CudaDevice::runOnHost(
     for (int64_t i = 1; i < hostThreads && i * grain < count; ++i)
       helpers.emplace_back(work);
   } catch (const std::system_error &) {
-    // The system refuses a thread: those that there are do the work.
+    // The system refuses a thread: the threads that have started do the work.
   }
   work();
   for (std::thread &helper : helpers)
@@ -383,7 +383,7 @@ Status CudaDevice::beginCapture() {
     HEDDLE_RT_RETURN_IF_ERROR(
         check(driver.streamWaitEvent(streams[i], captureEvents[0], 0),
               "cuStreamWaitEvent"));
-  // Events of earlier runs are not of the recording, and they are over.
+  // Events of earlier runs do not belong to the recording, and they are over.
   for (Event &event : events)
     if (event) {
       HEDDLE_RT_RETURN_IF_ERROR(

@@ -30,7 +30,7 @@ public:
   /// Set if calls meet those of other ranks. A graph cannot hold such calls.
   bool hasPeers = false;
 
-  /// Lets the ranks of a session share what was measured.
+  /// Lets the ranks of a session share the measured choices.
   void shareChoices(std::shared_ptr<ProductChoices> choices) {
     products.choices = std::move(choices);
   }
@@ -128,7 +128,7 @@ private:
   };
   /// Returns the CUDA event of an event of a program; null: never recorded.
   Event findEvent(int32_t event) const;
-  /// As `upload`, which has locked `copying`.
+  /// Does the work of `upload`. The caller has locked `copying`.
   Expected<const void *> uploadLocked(const void *from, size_t bytes);
   Status beginCapture();
   Status endCapture(Runs &runs);
@@ -136,7 +136,8 @@ private:
   std::shared_ptr<const std::vector<LoadedKernel>> kernels;
   const int hostThreads;
   std::vector<Stream> streams;
-  /// Of `events`, `reserved` and `reservedBytes`, which transfers use.
+  /// Guards `events`, `reserved` and `reservedBytes`, which the threads of
+  /// transfers use too.
   mutable std::mutex mutex;
   std::vector<Event> events;        ///< by number; null: never recorded
   std::vector<Event> captureEvents; ///< fork, then one for each stream
@@ -144,7 +145,7 @@ private:
   std::optional<size_t> capturing; ///< the table whose run is recorded
   /// The regions' memory.
   std::vector<std::pair<Address, size_t>> regions;
-  std::mutex copying; ///< of `uploads` and `constants`; taken before `mutex`
+  std::mutex copying; ///< guards the two maps below; taken before `mutex`
   std::unordered_map<std::string, Address> uploads;             ///< by content
   std::map<std::pair<const void *, size_t>, Address> constants; ///< by place
   std::vector<Address> reserved;

@@ -34,8 +34,8 @@ Status Cudnn::check(Result result, const char *function) const {
 }
 
 Expected<Cudnn> loadCudnn() {
-  // cuDNN compiles its kernels with it, and looks for it by its name alone. So
-  // it finds the one that is loaded here, also if that is from a wheel.
+  // cuDNN compiles its kernels with NVRTC and looks for it by its name alone.
+  // So cuDNN finds the NVRTC that is loaded here, also if it is from a wheel.
   HEDDLE_RT_RETURN_IF_ERROR(
       openLibrary({"libnvrtc.so.13", "libnvrtc.so.12"},
                   "NVRTC, which cuDNN needs",

@@ -25,7 +25,8 @@ ProductLibrary::Kind ProductLibrary::kindOf(const Operands &operands) {
   return Kind::Plain;
 }
 
-/// cuBLASLt's A is our B, so the sums change places.
+/// cuBLASLt's A is our B, so the epilogues for the sums of A and B are
+/// exchanged.
 uint32_t ProductLibrary::epilogueOf(Kind kind) {
   switch (kind) {
   case Kind::Plain:

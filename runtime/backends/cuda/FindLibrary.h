@@ -43,7 +43,8 @@ private:
 /// HEDDLE_RT_CUDA_PATH (separated by colons), where the system's loader looks
 /// (LD_LIBRARY_PATH, ld.so.conf), in toolkits below /usr/local, and in the
 /// Python wheels of the virtual environment (VIRTUAL_ENV, CONDA_PREFIX) and of
-/// the system. The error names `what` it is, all places, and says `hint`.
+/// the system. The error names the library (`what`) and all places, and gives
+/// `hint`.
 Expected<Library> openLibrary(const std::vector<std::string> &names,
                               const char *what, const char *hint);
 

@@ -135,7 +135,7 @@ public:
     add(operation);
   }
 
-  // The same with a result of x's size between operations.
+  // As above. The result is a new tensor of x's size between operations.
   Tensor unary(dnn::PointwiseMode mode, Tensor x) {
     Tensor y = between(x.size);
     pointwise(mode, x, y, {});

@@ -19,7 +19,7 @@ namespace {
 /// The threads of a block of all kernels in kernels/.
 constexpr int64_t kThreads = 128;
 constexpr int64_t kWarpsOfBlock = kThreads / 32;
-/// Of kernels/Attention.c: kPieces * 32.
+/// The longest head that kernels/Attention.c serves: kPieces * 32 elements.
 constexpr int64_t kLongestHead = 256;
 /// Kernels with a loop over all elements need no more blocks than fill a GPU.
 constexpr int64_t kMostBlocks = 4096;

@@ -11,7 +11,7 @@ namespace heddle::runtime::cuda {
 
 using blas::CublasLt;
 
-/// So many algorithms are measured, each in so many products.
+/// The most algorithms that are measured, and the products that each computes.
 static constexpr int kMostCandidates = 8, kProducts = 3;
 
 /// Describes all that an algorithm depends on.
@@ -125,8 +125,8 @@ ProductLibrary::measure(int32_t stream, const Call &call, Prepared &product,
                         size_t bytesOfC) {
   const Driver &driver = device.gpu().driver();
   Call trial = call;
-  // A product that is added to its result must be added once. Without memory
-  // for another result, the library's own choice stands.
+  // A product that accumulates must be added to C only once, so trials write to
+  // scratch. Without memory for scratch, the library's own choice stands.
   Address scratch = 0;
   ProductChoices::Choice best{proposed.front().algorithm, 0, 1};
   if (call.accumulates) {

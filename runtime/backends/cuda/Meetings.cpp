@@ -7,7 +7,7 @@
 
 namespace heddle::runtime::cuda {
 
-/// Returns an error unless all members call the same.
+/// Returns an error unless all members call the same collective.
 static Status checkAgreement(const std::vector<int32_t> &ranks,
                              const Offers &offers) {
   auto callOf = [&](size_t i) {

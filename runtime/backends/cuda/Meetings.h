@@ -27,7 +27,7 @@ namespace heddle::runtime::cuda {
 /// What a member of a group announces.
 struct Offer {
   Collective call{};
-  Event event = nullptr; ///< its stream has passed what peers wait for
+  Event event = nullptr; ///< recorded after the work that peers wait for
 };
 using Offers = std::vector<Offer>; ///< by member
 
@@ -56,7 +56,7 @@ public:
 
   /// Waits until all members have offered, and returns the offers. Errors: a
   /// member does not come in time or calls something else, or a rank has
-  /// failed. The first error is that of all ranks.
+  /// failed. All ranks return the first error.
   Expected<std::shared_ptr<const Offers>>
   meet(const Place &place, int32_t member, const Offer &offer);
 
@@ -66,7 +66,7 @@ public:
     int32_t group, from, to, stream;
     auto operator<=>(const Channel &) const = default;
   };
-  /// Announces a message, whose event was recorded. Its owner is the sender.
+  /// Announces a message whose event `sent` was recorded. The sender owns it.
   Status send(const Channel &channel, Message &message);
   /// Waits for the next message. Errors: none is sent in time, it is not what
   /// is expected, or a rank has failed.
@@ -91,7 +91,7 @@ private:
   };
 
   const std::chrono::milliseconds timeout;
-  std::mutex mutex; ///< of all that follows
+  std::mutex mutex; ///< guards the members below
   std::condition_variable changed;
   Status failure;
   std::map<Place, Point> points;

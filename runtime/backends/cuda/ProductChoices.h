@@ -25,13 +25,13 @@ public:
     int candidates = 0;      ///< that were measured
   };
 
-  /// Choices that are kept in a file; an empty path: in none.
+  /// Keeps the choices in `file`; an empty path: in no file.
   explicit ProductChoices(std::filesystem::path file) : file(std::move(file)) {}
 
   /// Held by a rank from find() to add(), so that a product is measured once.
   std::mutex measuring;
-  /// Reads the file, once. What another kind of GPU or another version of the
-  /// library measured is ignored, with a remark on stderr.
+  /// Reads the file once. Ignores choices of another kind of GPU or another
+  /// version of the library, with a remark on stderr.
   void open(const Card &card, const blas::CublasLt &library);
   std::optional<Choice> find(const std::string &product) const;
   void add(const std::string &product, const Choice &choice);

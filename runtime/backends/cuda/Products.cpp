@@ -188,11 +188,12 @@ Expected<bool> ProductLibrary::make(int32_t stream, const Key &key,
                                     const Call &call, Kind kind,
                                     Prepared &product) {
   product.kind = kind;
-  // Kernels that follow the product take the batch of the call's kind.
+  // A plain product that is followed by kernels for its epilogue has no batch
+  // either. So `call.kind` decides, not `kind`.
   bool isBatch = call.kind == Kind::Plain || call.kind == Kind::Bias;
   product.batchLoop = isBatch ? findBatchLoop(*key.desc) : -1;
   HEDDLE_RT_RETURN_IF_ERROR(describe(*key.desc, product));
-  // The choice takes their alignment from the addresses.
+  // cuBLASLt takes alignments from these addresses when it proposes algorithms.
   if (kind == call.kind)
     HEDDLE_RT_RETURN_IF_ERROR(setPointers(product, call));
   return choose(stream, key, call, product);
@@ -289,7 +290,8 @@ static Status checkSizes(const heddle_rt_matmul_desc &desc) {
   return Status::success();
 }
 
-/// A compiler that knows the rules makes no other products with an epilogue.
+/// Returns an error for a product with an epilogue that our compiler never
+/// makes.
 static Status checkEpilogue(const heddle_rt_matmul_desc &desc,
                             heddle_rt_epilogue epilogue, const void *bias) {
   for (int loop = 0; loop < desc.num_loops; ++loop)
@@ -359,7 +361,7 @@ Status ProductLibrary::run(int32_t stream, const heddle_rt_matmul_desc &desc,
   };
   if (epilogue)
     HEDDLE_RT_RETURN_IF_ERROR(checkEpilogue(desc, *epilogue, bias));
-  // A sum is rounded once, so one of a narrow type is made in f32.
+  // A sum is rounded only once, so a sum of a narrow type is made in f32.
   bool isNarrowSum = false;
   for (int loop = 0; loop < desc.num_loops; ++loop)
     isNarrowSum |= isSum(loop) && desc.c_type != HEDDLE_RT_F32;

@@ -74,7 +74,7 @@ private:
     uint32_t a, b, c, bias, extra;
     auto operator<=>(const Key &) const = default;
   };
-  /// A product of all loops but the batch's: one call of cuBLASLt.
+  /// One call of cuBLASLt: an iteration of all loops except the batch loop.
   struct Call {
     const void *a, *b;
     void *c;

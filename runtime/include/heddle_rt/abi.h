@@ -167,7 +167,8 @@ heddle_rt_status heddle_rt_matmul(heddle_rt_device *device, int32_t stream,
 
 /// What a device computes with a product if its library can.
 typedef enum heddle_rt_epilogue {
-  /// C is gelu (tanh form) of product and bias, which are written to `extra`.
+  /// C is gelu (tanh form) of the product plus the bias. `extra` receives the
+  /// input of gelu.
   HEDDLE_RT_EPILOGUE_GELU = 1,
   /// C is the product times the derivative of gelu at `extra`.
   HEDDLE_RT_EPILOGUE_GELU_GRAD = 2,
@@ -227,7 +228,7 @@ typedef struct heddle_rt_attention_desc {
   /// them, whatever they hold, and their gradients are zero.
   int64_t global_queries, global_keys, global_groups, global_group_size;
   /// A query sees the keys whose global position differs from its own by less
-  /// than that; 0 for no window.
+  /// than `window`; 0 for no window.
   int64_t window;
   /// The element of (b, i, g, r, j) in the mask, where all indices are local
   /// except for the key's, which is global. A stride of 0 repeats.
@@ -242,10 +243,9 @@ typedef struct heddle_rt_attention_offsets {
   int64_t batch, query, key, group, group_member;
 } heddle_rt_attention_offsets;
 
-/// `step` points to the i64 step number and may be null without dropout. It is
-/// read when the call runs on its stream. `mask` may be null if the descriptor
-/// has none. `offsets` is copied before the call
-/// returns.
+/// `step` points to the i64 step number and may be null without dropout. The
+/// number is read when the call runs on its stream. `mask` may be null if the
+/// descriptor has no mask. `offsets` is copied before the call returns.
 heddle_rt_status heddle_rt_attention(heddle_rt_device *device, int32_t stream,
                                      const heddle_rt_attention_desc *desc,
                                      const heddle_rt_attention_offsets *offsets,
@@ -262,11 +262,11 @@ heddle_rt_attention_grad(heddle_rt_device *device, int32_t stream,
                          const float *lse, const void *d_o, void *dq, void *dk,
                          void *dv);
 
-/// One attention, or gradient of one, of the programs. The library may export
-/// `const heddle_rt_attention_call heddle_attentions[]`, an entry for each
-/// descriptor that a call takes and then one with a null descriptor. Then a
-/// device chooses its algorithms, and knows their memory, before a program
-/// runs.
+/// An attention of the programs, or the gradient of an attention. The library
+/// may export `const heddle_rt_attention_call heddle_attentions[]`, an entry
+/// for each descriptor that a call takes and then one with a null descriptor.
+/// Then a device chooses its algorithms, and knows their memory, before a
+/// program runs.
 typedef struct heddle_rt_attention_call {
   const heddle_rt_attention_desc *desc;
   int64_t is_gradient; ///< not 0: of heddle_rt_attention_grad
@@ -307,8 +307,8 @@ heddle_rt_status heddle_rt_fill_zero(heddle_rt_device *device, int32_t stream,
 // Collectives: `group` is an index into the manifest's groups (sets of mesh
 // axes). The members are ordered by their coordinates along the group's axes,
 // the first axis slowest. The n-th collective of a group on a stream meets the
-// n-th that the other members issue for this group on the stream of this
-// number.
+// n-th collective that the other members issue for this group on their streams
+// of the same number.
 //
 // Buffers are contiguous. `count` is the number of elements that one member
 // gives to another one, or that every member has. The input and the output of
@@ -359,9 +359,9 @@ heddle_rt_status heddle_rt_permute(heddle_rt_device *device, int32_t stream,
                                    int64_t count);
 
 /// Sends to member `peer`. The stream passes the call when `from` may be
-/// overwritten, which may be before the peer receives: no send waits for its
-/// receive. Messages from one member to another on streams of one number arrive
-/// in the order in which they were sent.
+/// overwritten. That may be before the peer receives, because no send waits for
+/// its receive. Messages from one member to another on streams of one number
+/// arrive in the order in which they were sent.
 heddle_rt_status heddle_rt_send(heddle_rt_device *device, int32_t stream,
                                 int32_t group, int32_t peer, int32_t type,
                                 const void *from, int64_t count);

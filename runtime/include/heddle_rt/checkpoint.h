@@ -4,9 +4,9 @@
 // neither depends on the plan or on the number of devices:
 //  - a checkpoint has all data that a run needs to continue with the same bits:
 //    a folder with `state.json` and every variable under its own name and
-//    shape, except the sums within a step (gradients and the loss), and the
-//    checksum of each. The processes of a job each write the parts that they
-//    own to a file of their own, and `parts.json` lists them;
+//    shape, with a checksum. The sums within a step (gradients and the loss)
+//    are left out. Each process of a job writes the parts that it owns to a
+//    file of its own, and `parts.json` lists the parts;
 //  - weights are the parameters under the names and shapes of the model's own
 //    checkpoint format (Hugging Face's).
 //
@@ -88,8 +88,9 @@ void pruneCheckpoints(const std::filesystem::path &folder, int64_t keep);
 /// system takes it back when the process ends, however it does.
 class RunLock {
 public:
-  /// Takes the lock of a folder, and removes what a run that was killed left
-  /// there. An error names the process that has the lock.
+  /// Takes the lock of a folder, and removes the unfinished checkpoints and
+  /// artifacts of a run that was killed. An error names the process that has
+  /// the lock.
   static Expected<RunLock> take(const std::filesystem::path &folder);
   /// Fails with a message that names the process that has the folder, if any.
   static Status checkFree(const std::filesystem::path &folder);

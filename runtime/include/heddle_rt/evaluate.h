@@ -51,11 +51,11 @@ struct EvaluateResult {
 };
 
 /// Runs `batch` with the session's current parameters. The batch's tensors have
-/// the names and shapes of the artifact's features and labels; i64 stands for
-/// i32, too. A batch of fewer rows than the artifact's is filled with ignored
-/// labels (-100). A language model's labels may be missing: then each label is
-/// the next token of its row, and the last token of a row has none. Hugging
-/// Face's models do the same for labels = input_ids. Ids must be in the
+/// the names and shapes of the artifact's features and labels; i64 is accepted
+/// in place of i32. A batch of fewer rows than the artifact's is filled with
+/// ignored labels (-100). A language model's labels may be missing: then each
+/// label is the next token of its row, and the last token of a row has none.
+/// Hugging Face's models do the same for labels = input_ids. Ids must be in the
 /// vocabulary, and not every label may be ignored; an error names the file, the
 /// position and the value.
 ///

@@ -67,7 +67,8 @@ public:
   /// Waits until all processes have joined. From then on this process ignores
   /// SIGPIPE, unless it handles it.
   static Expected<std::shared_ptr<Job>> join(const JobOptions &options);
-  /// Without `leave`, the others see this as a failure.
+  /// If `leave` was not called, the other processes see the destruction as a
+  /// failure.
   ~Job();
   Job(const Job &) = delete;
   Job &operator=(const Job &) = delete;
@@ -82,8 +83,8 @@ public:
   /// Says which ranks each process has, for messages: `count` consecutive ones.
   void setRanksPerProcess(int64_t count);
 
-  /// Sends out[p] to each process p and receives in[p] from it. The sender and
-  /// the receiver know its size. Entries of this process are ignored.
+  /// Sends out[p] to each process p and receives in[p] from it. Both processes
+  /// know the size of the message. Entries of this process are ignored.
   Status exchange(const std::vector<std::span<const std::byte>> &out,
                   const std::vector<std::span<std::byte>> &in);
   /// Gives every process the bytes of all, by process.

@@ -74,10 +74,10 @@ struct ProgramInfo {
   std::string name;
   std::string symbol;
   int64_t arenaBytes = 0;
-  int32_t streams = 1; ///< that it uses: 0 .. streams - 1
-  int32_t events = 0;  ///< that it records: 0 .. events - 1
-  /// By stream: bytes in which a rank stages sums across processes; streams
-  /// beyond the end need none. See heddle_rt/staging.h.
+  int32_t streams = 1; ///< streams used: 0 .. streams - 1
+  int32_t events = 0;  ///< events recorded: 0 .. events - 1
+  /// By stream: bytes of a rank's staging memory for sums across processes.
+  /// Streams beyond the end of the list need none. See heddle_rt/staging.h.
   std::vector<int64_t> staging;
   size_t ranks = 0; ///< index of a rank set
   std::vector<PortInfo> arguments, results;
@@ -93,9 +93,10 @@ struct KernelInfo {
     int64_t bytes = 0;     ///< of the buffer that the kernel may touch
   };
   std::string symbol;
-  int64_t grid = 1, block = 1; ///< blocks, threads of one
+  int64_t grid = 1, block = 1; ///< blocks; threads of a block
   int64_t sharedBytes = 0;
-  /// The kernel takes one parameter: the address of a table of those below.
+  /// The kernel takes one parameter: the address of a table that holds the
+  /// values of `parameters`.
   bool isTable = false;
   std::vector<Parameter> parameters;
 };
@@ -119,7 +120,7 @@ struct Manifest {
   int64_t version = 0, abi = 0;
   std::vector<CodeInfo> code; ///< at most one for each kind
   std::vector<MeshAxis> mesh;
-  std::vector<RankSet> rankSets; ///< the first is that of all ranks
+  std::vector<RankSet> rankSets; ///< the first one has all ranks
   std::vector<GroupInfo> groups;
   std::vector<VariableInfo> variables;
   std::vector<WholeTensor> tensors; ///< formed by `variables`, in their order

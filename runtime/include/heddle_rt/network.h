@@ -2,8 +2,8 @@
 //
 // The part of a cluster's file (docs/cluster.md) that says how fast its devices
 // communicate and compute. A session with SessionOptions::network communicates
-// no faster than this. With SessionOptions::emulateCompute, too, it only sleeps
-// instead of computing.
+// no faster than this. If SessionOptions::emulateCompute is set too, the
+// session sleeps instead of computing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ struct DeviceSpeed {
   /// Operations a second by element type ("f32", "bf16"). At least one.
   std::map<std::string, double, std::less<>> peak;
 
-  /// Returns the peak of an element type. For a type that is not listed, that
-  /// of f32, and if this is not listed either, the least one.
+  /// Returns the peak of an element type. A type that is not listed has the
+  /// peak of f32. If f32 is not listed either, returns the lowest peak.
   double peakOf(std::string_view type) const;
 };
 

@@ -61,8 +61,9 @@ struct SessionOptions {
   /// initializes and runs only what these ranks own. Without a job, no group of
   /// collectives may join them with other ranks.
   std::vector<int32_t> localRanks;
-  /// The processes that run the artifact together; null: this one alone. Each
-  /// has the same number of consecutive ranks, in place of `localRanks`.
+  /// The processes that run the artifact together; null: this process alone.
+  /// Each process has the same number of consecutive ranks, which replace
+  /// `localRanks`.
   std::shared_ptr<Job> job;
   /// Longest time that a collective waits for a peer. After it, the collective
   /// fails and names the peer.
@@ -198,8 +199,8 @@ public:
                     Bytes to) const;
   Status writeTensor(size_t tensor, int64_t first, int64_t count,
                      ConstBytes from);
-  /// The parts of variables that this process writes to checkpoints: one of
-  /// the ranks that hold a block owns it.
+  /// Returns the parts of variables that this process writes to checkpoints.
+  /// Each block is owned by one of the ranks that hold it.
   std::vector<OwnedBlock> ownedBlocks() const;
   /// Reads elements [first, first + count) of an owned block.
   Status readBlock(const OwnedBlock &block, int64_t first, int64_t count,
@@ -218,9 +219,9 @@ public:
 
   /// Runs a table on all devices. Scatters the inputs by the manifest's
   /// sharding and assembles the outputs; both are in the manifest's order. An
-  /// input has the tensors of all micro-batches, one after another, and so has
-  /// an output of which there is one for each micro-batch. An output with an
-  /// empty span is not copied. Allocates nothing.
+  /// input has the tensors of all micro-batches, one after another. So has an
+  /// output that is made for each micro-batch. An output with an empty span is
+  /// not copied. Allocates nothing.
   Status run(size_t table, std::span<const ConstBytes> inputs,
              std::span<const Bytes> outputs);
   Status run(std::string_view table, std::initializer_list<ConstBytes> inputs,
@@ -230,9 +231,10 @@ public:
 
   /// Runs a table without a barrier (TableInfo::hasBarrier) up to `count`
   /// times: a rank begins the next run when it has ended its part of this one.
-  /// Calls prepare(i) before it reads the inputs of run i; if it returns false,
-  /// no run follows. Calls finish(i) when `outputs` hold the results of run i,
-  /// and `times` are its; run i + 1 is under way then.
+  /// Calls prepare(i) before it reads the inputs of run i. If prepare(i)
+  /// returns false, no run follows. Calls finish(i) when `outputs` hold the
+  /// results of run i, and times() returns the times of run i. Run i + 1 is
+  /// under way then.
   Status runMany(size_t table, int64_t count,
                  std::span<const ConstBytes> inputs,
                  std::span<const Bytes> outputs,

@@ -1,9 +1,9 @@
 //===- staging.h - Memory for sums across processes -------------*- C++ -*-===//
 //
-// A rank that sums what ranks of other processes send needs memory for pieces
-// that have arrived and wait to be summed. The compiler computes how much and
-// writes it to the manifest, for each program and stream. The runtime cuts sums
-// into pieces that fit. Devices without processes do not need it.
+// A rank that sums inputs of other processes needs memory for pieces that have
+// arrived and wait to be summed. The compiler computes the size of this memory
+// and writes it to the manifest, for each program and stream. The runtime cuts
+// sums into pieces that fit. Devices without processes do not need it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,11 +15,11 @@
 
 namespace heddle::runtime {
 
-/// Inputs of an all_reduce of at most so many bytes are sent whole.
+/// An all_reduce whose inputs have at most this many bytes sends them whole.
 constexpr int64_t wholeInputBytes = 16 << 10;
-/// At most so many bytes arrive while those before them are summed.
+/// At most this many bytes arrive while earlier pieces are summed.
 constexpr int64_t arrivingBytes = 4 << 20;
-/// Pieces have multiples of so many bytes, which is one cache line.
+/// The size of a piece is a multiple of this number of bytes: one cache line.
 constexpr int64_t pieceUnit = 64;
 
 /// Returns the elements of the slice of an all_reduce that each member sums.
@@ -29,8 +29,8 @@ constexpr int64_t sliceOfAllReduce(int64_t count, int64_t members) {
   return ((count + members - 1) / members + unit - 1) / unit * unit;
 }
 
-/// Returns the bytes in which a member sums a slice of so many bytes: two sets
-/// of pieces. One set is summed while the other one arrives.
+/// Returns the staging memory of a member that sums a slice of `sliceBytes`
+/// bytes: two sets of pieces. One set is summed while the other one arrives.
 constexpr int64_t stagingOfSlice(int64_t members, int64_t sliceBytes) {
   constexpr int64_t leastPiece = 4096;
   int64_t most = arrivingBytes / members / pieceUnit * pieceUnit;
@@ -38,14 +38,14 @@ constexpr int64_t stagingOfSlice(int64_t members, int64_t sliceBytes) {
   return 2 * (members - 1) * std::min(whole, std::max(most, leastPiece));
 }
 
-/// Returns the bytes of one piece in so much staging memory; below `pieceUnit`
-/// if there is too little.
+/// Returns the bytes of one piece in a staging memory of `stagingBytes` bytes.
+/// Returns less than `pieceUnit` if the memory is too small.
 constexpr int64_t pieceOfStaging(int64_t members, int64_t stagingBytes) {
   return stagingBytes / (2 * (members - 1)) / pieceUnit * pieceUnit;
 }
 
-/// Returns the bytes in which a member sums all inputs, which other members
-/// have sent whole.
+/// Returns the staging memory of a member that sums all inputs, which the other
+/// members have sent whole.
 constexpr int64_t stagingOfWholeInputs(int64_t members, int64_t inputBytes) {
   return (members + 1) * inputBytes;
 }

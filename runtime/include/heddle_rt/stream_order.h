@@ -19,10 +19,10 @@ namespace heddle::runtime {
 /// The order in which a device starts the work of its streams.
 ///
 /// Natural: all streams run at the same time. The other kinds are for tests.
-/// With them, a device starts no work before the host waits for it, and then
-/// one call after the other: of the calls that stand first in their streams and
-/// wait for nothing, the one that was issued earliest, the one that was issued
-/// latest, or any one. A collective may run beside other calls, because it
+/// With them, a device starts no work before the host waits for it. Then it
+/// starts one call after the other. It chooses among the calls that are first
+/// in their streams and wait for nothing: the earliest issued, the latest
+/// issued, or a random one. A collective may run beside other calls, because it
 /// waits for other devices. Its output is filled with bytes 0xFF when it
 /// starts, unless it is in place.
 struct StreamOrder {

@@ -56,8 +56,9 @@ struct TableEntry {
   int64_t microBatch = 0;
   std::vector<TableOperand> arguments, results;
 
-  // A transfer. A send matches the receive of its peer that has the same place
-  // among the receives from this rank in this group and on this stream.
+  // A transfer. The n-th send of a rank to a peer in a group on a stream
+  // matches the n-th receive of the peer from this rank in the same group on
+  // the same stream.
   size_t slot = 0;
   int32_t group = 0;
   int32_t peer = 0; ///< index of a member of the group
@@ -96,11 +97,12 @@ struct TableInfo {
 /// Checks a table whose names have been resolved, for all ranks:
 /// - lists are of disjoint sets of ranks, and a rank has the programs, inputs
 ///   and outputs that its list uses;
-/// - arguments and results have the types and sizes of what they are bound to;
+/// - arguments and results have the types and sizes of their operands;
 /// - `after` points backward;
-/// - a slot is written before it is read, and two uses of which one writes are
-///   ordered; a call overwrites a slot that it reads only if its program allows
-///   that (ProgramInfo::inPlace);
+/// - a slot is written before it is read, and a write of a slot is ordered with
+///   every other use of it;
+/// - a call overwrites a slot that it reads only if its program allows that
+///   (ProgramInfo::inPlace);
 /// - every output is written exactly once (for each micro-batch);
 /// - every send has a receive of the same size and every receive a send;
 /// - no rank waits for ever for a transfer. A send does not wait for its

@@ -52,11 +52,11 @@ struct RankSet {
   bool operator==(const RankSet &) const = default;
 };
 
-/// A group of collectives: over `axes`, for each coordinate along the other
-/// axes. `among` leaves out ranks, which then are no members of any group.
+/// Groups of ranks for collectives: one group over `axes` for each coordinate
+/// along the other axes. A rank that `among` leaves out is in no group.
 struct GroupInfo {
   std::vector<int32_t> axes; ///< members are ordered by them, the first slowest
-  std::vector<AxisCoordinates> among; ///< axes of `axes`
+  std::vector<AxisCoordinates> among; ///< restricts some of `axes`
 
   bool operator==(const GroupInfo &) const = default;
 };
@@ -66,8 +66,8 @@ struct GroupInfo {
 /// elements beyond its end are padding.
 using Sharding = std::vector<std::vector<int32_t>>;
 
-/// A tensor of the whole program, its sharding, and the ranks that have it. No
-/// axis that restricts the ranks splits the tensor.
+/// A tensor of the whole program, its sharding, and the ranks that have it. An
+/// axis that restricts the ranks does not split the tensor.
 struct TensorInfo {
   std::string name;
   DType type;

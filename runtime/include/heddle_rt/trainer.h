@@ -24,12 +24,12 @@
 namespace heddle::runtime {
 
 struct TrainOptions {
-  /// A token file. Or one batch (.safetensors), as `evaluate` reads it: then
-  /// every step trains on this batch, and nothing is held out. Or a folder of
-  /// such batches, which follow each other by name, again and again; the last
-  /// ones are held out. The types and shapes of all files are checked at first.
-  /// A run resumes only with files of the same names and sizes; what they hold
-  /// is not compared.
+  /// One of: a token file; one batch (.safetensors), as `evaluate` reads it; a
+  /// folder of such batches. With one batch, every step trains on it, and
+  /// nothing is held out. The batches of a folder follow each other by name,
+  /// again and again; the last ones are held out. The types and shapes of all
+  /// files are checked at first. A run resumes only with files of the same
+  /// names and sizes; what they hold is not compared.
   std::filesystem::path data;
   std::optional<TokenFormat> format; ///< unset: guessed by name and vocabulary
   double heldOutFraction = 0.1;

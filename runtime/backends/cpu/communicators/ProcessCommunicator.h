@@ -10,8 +10,9 @@
 //
 //   all_gather, all_to_all, broadcast, permute: each block travels from its
 //       owner's input to the reader's output
-//   reduce_scatter: each member sends everyone their slice of its input;
-//       receives pieces of its own slice, and sums them in the members' order
+//   reduce_scatter: each member sends every other member the slice of its
+//       input that the other one sums. It receives pieces of its own slice and
+//       sums them in the members' order
 //   all_reduce: as reduce_scatter, then as all_gather. A small one sends whole
 //       inputs and sums on every member, which takes one message less.
 //

@@ -53,11 +53,11 @@ public:
   /// The members in other processes.
   const std::vector<int32_t> &remote() const { return others; }
 
-  /// Meets all other members and checks that they call the same.
+  /// Meets all other members and checks that they call the same collective.
   Status begin(const Collective &call);
   /// Ends a collective: afterwards no member touches another one's buffers.
   Status end(Messages &messages);
-  /// Waits until no member of this process reads what others have announced.
+  /// Waits until no member of this process reads announced buffers any more.
   Status leave() { return place->leave(local[size_t(self)]); }
 
   /// Returns the input or output that a member of this process has announced.

@@ -23,8 +23,8 @@ namespace heddle::runtime {
 class Failure {
 public:
   Failure() = default;
-  /// `agree` returns the failure that counts, which may be that of another
-  /// process.
+  /// `agree` gets a failure of this process and returns the one that counts,
+  /// perhaps that of another process.
   explicit Failure(std::function<Status(const Status &)> agree)
       : agree(std::move(agree)) {}
 
@@ -75,9 +75,9 @@ public:
   void interrupt();
 
   /// Copies `count` elements into a message for `peer`. Waits for nobody, so
-  /// members may first send to each other and then receive. A member keeps the
-  /// messages that its peers have received and uses them again; so it holds as
-  /// many as were ever under way at once.
+  /// members may first send to each other and then receive. A member reuses the
+  /// messages that its peers have received. So it holds as many messages as
+  /// were ever under way at once.
   Status send(int32_t member, int32_t peer, DType type, const void *from,
               int64_t count);
   /// Waits for the next message from `peer`.

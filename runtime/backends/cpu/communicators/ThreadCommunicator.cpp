@@ -50,7 +50,7 @@ public:
 
 private:
   Status run(const Collective &call) override;
-  /// Does this member's part of a collective while no member leaves.
+  /// Does this member's part of a collective, between `enter` and `leave`.
   void exchange(const Collective &call, const Rendezvous &place,
                 int32_t member);
   void runAllReduce(const Collective &call, const Rendezvous &place,

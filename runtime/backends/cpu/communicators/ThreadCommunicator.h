@@ -36,9 +36,9 @@ struct ThreadCommunicatorOptions {
 
 /// Makes one communicator for each rank of this process and each of its
 /// streams: [rank][stream]. It copies and sums on the threads of
-/// `pools[rank][stream]`, which must outlive it. The communicators of a stream
-/// meet each other alone, so ranks match their collectives by group, stream and
-/// order on that stream.
+/// `pools[rank][stream]`, which must outlive it. A communicator meets only
+/// those of the same stream number. So ranks match their collectives by group,
+/// stream and order on that stream.
 std::vector<std::vector<std::unique_ptr<Communicator>>>
 makeThreadCommunicators(const std::vector<MeshAxis> &mesh,
                         const std::vector<GroupInfo> &groups,

@@ -102,8 +102,8 @@ static void transposeTile(const float *from, int64_t rows, int64_t width,
 }
 
 /// How far from its own position a query sees keys, because of causality and
-/// the window. Wide enough to be none, and small enough to be added to
-/// positions, is half of the range of int64_t.
+/// the window. Half of the range of int64_t means no limit: it exceeds every
+/// distance, and positions can be added to it without overflow.
 struct Reach {
   explicit Reach(const heddle_rt_attention_desc &d)
       : before(d.window > 0 ? d.window - 1 : INT64_MAX / 2),
@@ -135,7 +135,7 @@ struct TileMask {
   }
 };
 
-/// A number of the caller's mask that is not greater hides the key.
+/// A number of the caller's mask that is at most this hides the key.
 constexpr float hidingAddend = -1e30f;
 
 /// Applies the caller's mask to the scores of one tile of one head, which are
@@ -280,8 +280,8 @@ static int64_t visibleKeys(const AttentionCall &call, int64_t queries) {
                  maximum(0, last + Reach(*call.desc).after + 1));
 }
 
-/// Returns the first key of the first tile of keys that a query from `query` on
-/// sees.
+/// Returns the first key of the first tile of keys in which `query` or a later
+/// query sees a key.
 static int64_t firstVisibleTile(const AttentionCall &call, int64_t query) {
   int64_t first = query + call.offsets.query - call.offsets.key;
   return maximum(0, first - Reach(*call.desc).before) / tileEdge * tileEdge;

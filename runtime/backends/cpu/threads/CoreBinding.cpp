@@ -19,8 +19,8 @@ CoreBinding::CoreBinding(int64_t devices, int64_t cores) : cores(cores) {
     chosen.clear();
     return;
   }
-  // Programs that start on different cores then begin with different ones. The
-  // cores of their other devices may still be the same.
+  // So programs that start on different cores choose different first cores.
+  // They may still share the cores of their other devices.
   auto here = std::find(chosen.begin(), chosen.end(), sched_getcpu());
   if (here != chosen.end())
     std::rotate(chosen.begin(), here, chosen.end());

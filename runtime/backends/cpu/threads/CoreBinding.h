@@ -11,8 +11,9 @@ namespace heddle::runtime {
 
 /// Binds the threads that the calling thread starts to some cores. On emulated
 /// links, all devices wake at the same time from a collective. The system then
-/// likes to run two of them on one core, one after the other, which no links
-/// explain. While an object lives, the calling thread is bound itself.
+/// tends to run two of them on one core, one after the other. That delay is not
+/// one of the emulated links. While the object lives, the calling thread is
+/// bound too.
 class CoreBinding {
 public:
   /// Chooses cores for `devices` devices of `cores` cores each: those of the
@@ -34,7 +35,7 @@ private:
 
 /// Lets the calling thread run soon after it wakes, even if other threads are
 /// busy on its core. For threads that mostly sleep, such as those that
-/// communicate. Has no effect on a system that knows no such wish.
+/// communicate. Has no effect on a system without such a setting.
 void wakeSoon();
 
 } // namespace heddle::runtime

@@ -189,7 +189,8 @@ void Streams::pop(Stream &stream, int64_t end) {
   stream.ends[stream.done % stream.ends.size()] = std::max(end, earlier);
 }
 
-/// Returns when a wait was over. If that is long ago, it delays nothing.
+/// Returns the time at which a wait was over. Returns 0 if that is so long ago
+/// that the time is no longer stored.
 int64_t Streams::getEnd(const Entry &wait) const {
   const Stream &awaited = *streams[size_t(wait.awaitedStream)];
   return awaited.done - wait.awaited < awaited.ends.size()
@@ -197,9 +198,9 @@ int64_t Streams::getEnd(const Entry &wait) const {
              : 0;
 }
 
-/// Removes what stands first in its stream and needs no thread: waits that are
-/// over and, after an error, all that has not started. Then wakes the threads
-/// that have something to do.
+/// Removes entries at the heads of streams that need no thread: waits that are
+/// over and, after an error, all entries that have not started. Then wakes the
+/// threads that have a call to run.
 void Streams::settle() {
   bool drop = stopping || device.hasFailed();
   for (bool again = true; again;) {
@@ -225,8 +226,8 @@ void Streams::settle() {
     hostChanged.notify_one();
 }
 
-/// Chooses the stream that may start its next call, unless a call runs that no
-/// other may run beside, or the host still issues calls.
+/// Chooses the stream that may start its next call. Chooses none while a call
+/// runs that must run alone, or while the host still issues calls.
 void Streams::grant() {
   if (granted && granted->begin == granted->end) // its calls were dropped
     granted = nullptr;
@@ -243,7 +244,7 @@ void Streams::grant() {
       better = number < chosen;
     else if (streamOrder.kind == StreamOrder::Kind::Latest)
       better = number > chosen;
-    else // the i-th that is ready takes the place with probability 1 / i
+    else // the i-th ready stream becomes the choice with probability 1 / i
       better = random() % (seen + 1) == 0;
     if (seen++ && !better)
       continue;

@@ -56,8 +56,8 @@ public:
   const StreamOrder &order() const { return streamOrder; }
 
   /// Issues a call: the stream's thread will call `work`, or work(pointers) if
-  /// it takes an argument, with a copy of `pointers`. Those that point into
-  /// `words` point into a copy of `words` then.
+  /// it takes an argument, with a copy of `pointers`. Pointers into `words` are
+  /// replaced by pointers into a copy of `words`.
   template <typename Work>
   Status issue(int32_t stream, const Label &label, const Work &work,
                std::span<void *const> pointers = {},
@@ -65,8 +65,9 @@ public:
   Status recordEvent(int32_t stream, int32_t event);
   Status waitEvent(int32_t stream, int32_t event);
 
-  /// Returns, in nanoseconds of the steady clock, when all that the running
-  /// call of a stream waited for was over. For that call's own use.
+  /// Returns the time at which everything that the running call of a stream
+  /// waited for was over, in nanoseconds of the steady clock. Only that call
+  /// may use it.
   int64_t getReadyTime(int32_t stream) const {
     return streams[size_t(stream)]->ready;
   }
@@ -111,9 +112,11 @@ private:
     uint64_t begin = 0, end = 0; ///< the entries that are issued and not done
     uint64_t done = 0;           ///< entries
     bool running = false;        ///< the entry at `begin` runs
-    /// When all that the entry at `begin` waits for was over.
+    /// The time at which everything that the entry at `begin` waits for was
+    /// over.
     int64_t ready = 0;
-    /// When each of the last entries was over, by its number modulo the size.
+    /// The end times of the last entries, by the entry's number modulo the
+    /// array's size.
     std::array<int64_t, 512> ends{};
     std::condition_variable changed;
     std::thread thread;
@@ -154,9 +157,10 @@ private:
   bool hostWaits = false;
   const Stream *awaitedRoom = nullptr; ///< null: the host waits for all streams
   bool stopping = false;
-  /// In an order other than Natural: the stream that may start its next call,
-  /// if any, and if a call runs that no other may run beside.
+  /// In an order other than Natural: the stream that may start its next call;
+  /// null: none.
   const Stream *granted = nullptr;
+  /// In an order other than Natural: a call runs that must run alone.
   bool exclusive = false;
   std::mt19937_64 random;
   /// Grows whenever an entry is issued or done. Idle threads watch it.

@@ -1,7 +1,7 @@
 //===- Attention.c - Attention, forward and backward ----------------------===//
 //
-// A warp has one row. Its lanes first take one key (or query) each, for the
-// scores of a tile of 32, and then the elements of the head, for the sums. The
+// A warp computes one row. For the scores of a tile of 32, each lane takes one
+// key (or query). For the sums, each lane takes elements of the head. The
 // softmax is computed in one pass (Milakov and Gimelshein 2018); the backward
 // pass computes probabilities again from the stored logarithms of sums, as
 // FlashAttention-2 does. Memory is linear; sums have a fixed order.
@@ -208,7 +208,7 @@ KERNEL heddle_attention(const Desc *desc, const Offsets *offsets,
                            : -__builtin_inff();
 }
 
-/// What a lane knows of one pair of query and key in the backward pass.
+/// The values that a lane has for one query and one key in the backward pass.
 typedef struct {
   float weight; ///< probability, with dropout
   float score;  ///< gradient of the scaled score, times the scale
@@ -236,7 +236,7 @@ static Pair pairOf(const Desc *desc, const Offsets *offsets,
   return pair;
 }
 
-/// A warp for each query: its gradient.
+/// One warp for each query computes the query's gradient.
 KERNEL heddle_attention_grad_q(const Desc *desc, const Offsets *offsets,
                                const int64_t *step, const void *mask,
                                const void *q, const void *k, const void *v,
@@ -272,7 +272,7 @@ KERNEL heddle_attention_grad_q(const Desc *desc, const Offsets *offsets,
            sums, 1);
 }
 
-/// A warp for each key: its gradient and that of its value.
+/// One warp for each key computes the gradients of the key and of its value.
 KERNEL heddle_attention_grad_kv(const Desc *desc, const Offsets *offsets,
                                 const int64_t *step, const void *mask,
                                 const void *q, const void *k, const void *v,
