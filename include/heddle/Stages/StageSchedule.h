@@ -80,8 +80,8 @@ struct ScheduleProblem {
   /// run. 0: as many as the schedule has by its definition.
   int64_t mostInFlight = 0;
   /// Whether all devices wait for each other at the end of a step. If they do,
-  /// the shortest makespan is best. Otherwise the shortest span is best, because
-  /// steps follow each other with that period.
+  /// the shortest makespan is best. Otherwise the shortest span is best,
+  /// because steps follow each other with that period.
   bool hasBarrier = true;
 };
 
