@@ -88,8 +88,8 @@ struct Resharding {
 /// moves between its two places.
 ///
 /// Devices along `closed` axes need not hold the same tensors (the stages of a
-/// pipeline). A resharding between layouts that do not use such an axis does not
-/// use it either.
+/// pipeline). A resharding between layouts that do not use such an axis does
+/// not use it either.
 class ReshardingPlanner {
 public:
   explicit ReshardingPlanner(MeshTopology topology, AxisMask closed = 0);

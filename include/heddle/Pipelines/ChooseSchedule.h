@@ -67,11 +67,11 @@ bool leavesChoice(const CompileOptions &options);
 /// imported model of many equal layers, variants are predicted from models of 2
 /// and of 6 of these layers. If the program may have sums that are not
 /// scattered, the best variant is compared with the one that scatters them. If
-/// sums are scattered, exchanges in chunks or in a ring are tried, too. Warnings
-/// and remarks of variants are dropped. Returns nullopt if the whole batch
-/// without recomputation does not compile: the caller's own compilation will
-/// say why. A planner that compares such variants itself states the number of
-/// sub-batches and the recomputation instead.
+/// sums are scattered, exchanges in chunks or in a ring are tried, too.
+/// Warnings and remarks of variants are dropped. Returns nullopt if the whole
+/// batch without recomputation does not compile: the caller's own compilation
+/// will say why. A planner that compares such variants itself states the number
+/// of sub-batches and the recomputation instead.
 std::optional<ScheduleChoice> chooseSchedule(mlir::ModuleOp module,
                                              const CompileOptions &options);
 
