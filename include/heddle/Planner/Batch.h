@@ -1,4 +1,4 @@
-//===- Batch.h - The number of rows of a step ------------------*- C++ -*-===//
+//===- Batch.h - The number of rows of a step -------------------*- C++ -*-===//
 //
 // Chooses the rows of a step where the user leaves them open, by throughput.
 // More rows share the costs of a step that do not grow with them, such as the

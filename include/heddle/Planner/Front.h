@@ -1,4 +1,4 @@
-//===- Front.h - Plans of which none is better in all ----------*- C++ -*-===//
+//===- Front.h - The Pareto front of plans ----------------------*- C++ -*-===//
 //
 // The Pareto front: plans for several numbers of devices and limits of memory.
 // No plan of the front takes less time, less memory and fewer devices than
