@@ -228,8 +228,8 @@ def RanksAttr : Heddle_Attr<"Ranks", "ranks"> {
   let summary = "a set of ranks, by their coordinates on a mesh";
   let description = [{
     The set of all ranks whose coordinate along each listed axis is one of the
-    listed values. An axis that is not listed may have any coordinate. What has
-    no set (`heddle.ranks`) belongs to all ranks.
+    listed values. An axis that is not listed may have any coordinate. A
+    variable, function or port without `heddle.ranks` belongs to all ranks.
 
     Constraints:
     - at least one axis is listed, each once, and the mesh has it;
@@ -304,10 +304,10 @@ def StageProgramAttr : Heddle_Attr<"StageProgram", "stage_program"> {
   let summary = "what a program is in a pipeline";
   let description = [{
     A program of one stage does `work` of the entry point `entry` ("step",
-    "evaluate"). `send_gradients`, `update` and `report` run once a step, in this
-    order, and belong to a device of the pipeline instead: `stage` is its
-    coordinate. A result is the argument of the same name of the entry point's
-    other programs.
+    "evaluate"). `send_gradients`, `update` and `report` run once a step, in
+    this order, and belong to a device of the pipeline instead: `stage` is its
+    coordinate. A result of one program is passed to the argument of the same
+    name of the entry point's other programs.
 
     Example: `#heddle.stage_program<"step", backward, stage 1>`
   }];
@@ -337,8 +337,9 @@ def ServesAttr : Heddle_Attr<"Serves", "serves"> {
     - `state`: optimizer state and counters, and values computed from them alone
       (the learning rate).
 
-    An operator or call with data of several kinds has the first of them in this
-    order, which is roughly the order in which other calls wait for the data.
+    An operator or call with data of several kinds has the kind that comes first
+    in this list. The list has roughly the order in which other calls wait for
+    data of these kinds.
     For example, the whole backward pass of a norm is `activation`, including a
     kernel that only finishes the sum of the weight's gradient.
 

@@ -37,8 +37,8 @@ def HeddleDialect : Dialect {
       (`#heddle.port_role`); on functions and programs of training: what they
       are called for (`#heddle.program_role<step>`);
     - `heddle.ranks` on variables, functions, programs, and on arguments and
-      results of functions: the ranks that have it (`#heddle.ranks`). All ranks
-      have what is without this attribute;
+      results of functions: the ranks that have it (`#heddle.ranks`). Without
+      the attribute, all ranks have it;
     - `heddle.group` on variables of role parameter: how the optimizer updates
       the parameter (`#heddle.group`), if the options of the training step do
       not say so;

@@ -12,8 +12,8 @@
 
 namespace heddle {
 
-/// Returns the letters of an operand of a contraction that the result has: the
-/// dimensions of the operand's sums.
+/// Returns the letters that an operand of a contraction shares with the result.
+/// They are the dimensions of the operand's sums (`lhs_sums`, `rhs_sums`).
 std::string getKeptLetters(ContractionAttr contraction, bool ofLhs);
 
 } // namespace heddle

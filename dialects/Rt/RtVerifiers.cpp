@@ -205,8 +205,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   return check("result", function.getResultTypes(), getResults_());
 }
 
-/// `lastOfC` and `lastOfSums`: the last elements of C and of a vector that
-/// moves on as the bias does.
+/// `lastOfC` and `lastOfSums` are the last elements of C and of a vector that
+/// the loops step through like the bias.
 static LogicalResult verifyEpilogue(MatmulOp op, int64_t lastOfC,
                                     int64_t lastOfSums) {
   if (bool(op.getEpilogue()) != bool(op.getExtra()))
@@ -236,7 +236,8 @@ static LogicalResult verifyEpilogue(MatmulOp op, int64_t lastOfC,
     return op.emitOpError() << "expected no bias with " << name;
   if (op.getAccumulate() && !isSums)
     return op.emitOpError() << "expected no accumulate with " << name;
-  // A product overwrites its sums, and its C adds to no other one's.
+  // Each product of the loops overwrites its sums and must not add to the C of
+  // another one.
   if (llvm::any_of(op.getLoops().getAsRange<LoopAttr>(), [](LoopAttr loop) {
         return loop.getExtent() > 1 &&
                (loop.getC() == 0 || loop.getBias() == 0);

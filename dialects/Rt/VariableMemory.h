@@ -20,8 +20,8 @@ struct DeviceKinds {
   int64_t count = 1;
 
   static DeviceKinds get(mlir::ModuleOp module);
-  /// Returns whether a set of ranks has one with that coordinate. A null set
-  /// has all ranks.
+  /// Returns whether a set of ranks has a rank with the coordinate `device`. A
+  /// null set has all ranks.
   bool isOn(RanksAttr ranks, int64_t device) const;
 };
 

@@ -9,7 +9,8 @@
 //   dp = doutput v^T
 //   dmask = p (dp - sum over d of doutput output)
 //
-// The sum over what the mask was repeated along is its gradient.
+// The gradient of the mask is the sum of dmask over the dimensions along which
+// the mask was repeated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,9 +68,10 @@ struct MaskGradient {
     return repeat(x, llvm::to_vector(llvm::seq<int64_t>(scores.getRank() - 1)));
   }
 
-  /// Multiplies queries, or what has their shape, with keys or values. The
-  /// letter of keys is not that of attention, `t`: a plan that splits `t` for a
-  /// ring splits no scores, whose `s` has the same axis.
+  /// Multiplies queries, or a tensor of their shape, with keys or values. The
+  /// keys' letter is not `t` as in attention. A plan that splits `t` for a ring
+  /// therefore does not split the scores along the keys; their `s` has the same
+  /// axis already.
   Value product(Value rows, Value columns) const {
     return make<ContractOp>(
         scores, wide(rows), wide(columns),
@@ -95,8 +97,9 @@ struct MaskGradient {
     return make<BroadcastOp>(grid, line, b.getDenseI64ArrayAttr({dim}), name());
   }
 
-  /// Returns which keys the order and the window show, [query, key]. It is
-  /// computed, because a constant would be as large as the scores of one head.
+  /// Returns for [query, key] whether the causal order and the window show the
+  /// key. The mask is computed, because a constant would be as large as the
+  /// scores of one head.
   Value seenInOrder() {
     auto grid = RankedTensorType::get(
         {scores.getDimSize(1), scores.getShape().back()}, b.getI32Type());
@@ -144,8 +147,8 @@ struct MaskGradient {
     return kept;
   }
 
-  /// Groups all dimensions to those in `kept`. Others, of size 1, join the one
-  /// before, or the first.
+  /// Groups all dimensions into one group for each dimension in `kept`. The
+  /// other dimensions, of size 1, join the group before them, or the first one.
   static SmallVector<ReassociationIndices> groupsAround(ArrayRef<int64_t> kept,
                                                         int64_t rank) {
     SmallVector<ReassociationIndices> groups(kept.size());

@@ -12,7 +12,8 @@ using namespace heddle;
 
 Precision ContractOp::getPrecision() { return Precision::Narrow; }
 Precision AttentionOp::getPrecision() { return Precision::Narrow; }
-/// A mask is of i1 or f32, and no other operand after the values is of floats.
+/// True for all operands after the values. Of these, only the mask may be of
+/// floats, and its type is i1 or f32.
 bool AttentionOp::keepsOperandWide(unsigned operand) {
   return operand > getValueMutable().getOperandNumber();
 }

@@ -85,7 +85,7 @@ struct LocalBuilder {
         withElement(type, typeOf(rows).getElementType()), rows,
         b.getDenseI64ArrayAttr(dims), mlir::StringAttr());
   }
-  /// Returns `size` positions of the sequence, from `begin` on.
+  /// Returns the `size` positions of the sequence that start at `begin`.
   mlir::Value slice(mlir::Value value, int64_t begin, int64_t size) const {
     return extractRows(b, loc, value, kSequenceDim, b.getIndexAttr(begin),
                        size);

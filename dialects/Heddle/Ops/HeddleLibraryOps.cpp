@@ -76,8 +76,8 @@ LogicalResult FusedContractOp::verify() {
   return diag;
 }
 
-// Every operand is read once and every result written once. The epilogue's few
-// operations an element are counted as one.
+// Every operand is read once and every result written once. The epilogue counts
+// one operation for each element.
 Work FusedContractOp::getWork() {
   Work work;
   work.flops = 2 * countMultiplyAdds(getContraction(), getLhs(), getRhs()) +

@@ -18,8 +18,8 @@ def WhileOp : Heddle_Op<"while", [AttrSizedOperandSegments,
     if condition: carried = after(results, captured), and again
     ```
     The results hold all the memory that the loop needs. Only `results` is read
-    after the loop. `workspace` holds the tensors that the two functions compute
-    in between, as bytes (i8); planning arenas sets its size.
+    after the loop. `workspace` holds the intermediate tensors of the two
+    functions, as bytes (i8); `heddle-plan-arenas` sets its size.
 
     Constraints:
     - both functions are private, have a body, and take and return the values

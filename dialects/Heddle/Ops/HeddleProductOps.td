@@ -68,22 +68,21 @@ def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsOperandWide", "keepsResultWide"]>], ["localize"]> {
   let summary = "scaled dot-product attention";
   let description = [{
-    o = dropout(softmax(scale * q k^T + mask)) v. Queries are
-    [batch, query, group, head size] or, with several query heads to a key/value
-    head, [batch, query, group, member, head size]; keys and values are
-    [batch, key, group, head size]; o has the queries' shape. `lse` is the log
-    of the sum of the exponentials of the scaled, masked scores, f32, the
-    queries' shape without the last dimension. Factors: b, s (query), t (key),
-    n (group), r (member), d.
-    With `causal` a query sees the keys at its own and earlier positions. With
-    `window` it sees the keys whose position differs from its own by less than
-    that. `mask` has the shape [batch, query, group, member, key] (without
-    member if the queries have none), in which any size may be 1 and then stands
-    for all; key counts the keys of the whole sequence. A mask of i1 is true for
-    the keys that are seen. A mask of f32 is added to the scaled scores; a number
-    of -1e30 or less hides the key. The gradient of an added mask
-    needs the scores of this attention, and no dropout.
-    `step` is the i64 step number for dropout. In one device's program,
+    o = dropout(softmax(scale * q k^T + mask)) v. Queries are [batch, query,
+    group, head size] or, with several query heads to a key/value head, [batch,
+    query, group, member, head size]; keys and values are [batch, key, group,
+    head size]; o has the queries' shape. `lse` is the log of the sum of the
+    exponentials of the scaled, masked scores, f32, the queries' shape without
+    the last dimension. Factors: b, s (query), t (key), n (group), r (member),
+    d. With `causal` a query sees the keys at its own and earlier positions.
+    With `window` it sees the keys whose position differs from its own by less
+    than `window`. `mask` has the shape [batch, query, group, member, key]
+    (without member if the queries have none). Any size may be 1; the mask is
+    then repeated along that dimension. The size of `key` is that of the whole
+    sequence. A mask of i1 is true for the keys that are seen. A mask of f32 is
+    added to the scaled scores; a number of -1e30 or less hides the key. The
+    gradient of an added mask needs the scores of this attention, and no
+    dropout. `step` is the i64 step number for dropout. In one device's program,
     `offsets` are the global coordinates b, s, t, n, r of the first element
     (zeros if absent) and `global_shape` is the global [s, t, n, r]. Keys at
     global positions of t or more are padding and are not seen. A query that

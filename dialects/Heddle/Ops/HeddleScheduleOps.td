@@ -13,9 +13,9 @@ def BarrierOp : Heddle_Op<"barrier", [Pure, AttrSizedOperandSegments,
   let summary = "ties values to the time when they may be computed from";
   let description = [{
     The results are the `values`, but no op that reads a result runs before all
-    `values` and all tensors of `after` are computed. To all passes a result is
-    another tensor than its value: no fold, merger of equal ops or fusion looks
-    through the op. So what is computed from a result is computed anew, and late.
+    `values` and all tensors of `after` are computed. All passes treat a result
+    and its value as different tensors: no fold, CSE or fusion looks through the
+    op. So ops that read a result are computed again, and late.
     (StableHLO's optimization_barrier is such an op without `after`.) The op
     moves no data. It vanishes when memory is planned, as the order of the
     program is final by then.

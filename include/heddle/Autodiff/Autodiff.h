@@ -22,7 +22,8 @@ void registerDifferentiableModels(mlir::DialectRegistry &registry);
 /// Attaches PrecisionOpInterface to upstream ops.
 void registerPrecisionModels(mlir::DialectRegistry &registry);
 
-/// A value of the program and its gradient, from which the others are computed.
+/// A value of the program and its gradient, from which the gradients of other
+/// values are computed.
 struct Seed {
   mlir::Value value;
   mlir::Value gradient; ///< of the value's type
@@ -32,12 +33,12 @@ struct Seed {
 /// seeds' values, which are of the same block. A null result means that no seed
 /// depends on the value. New ops go to the builder's insertion point, which
 /// must come after every op of the program. They are built in reverse program
-/// order, so sums have a deterministic order. Some of them may be dead. A loop
-/// (`scf.for`) is replaced by one that also stores what it carries, and erased,
-/// so results of it among the seeds' values are gone then. Its body is
-/// repeated in the backward loop, so it must not have side effects or load
-/// variables. Emits an error on an op without a gradient between `wrt` and the
-/// seeds.
+/// order, so sums have a deterministic order. Some of the new ops may be dead.
+/// A loop (`scf.for`) is replaced by a loop that also stores the values that it
+/// carries. The old loop is erased, so its results must not be used afterwards,
+/// even if they are seeds' values. The loop's body is repeated in the backward
+/// loop, so it must not have side effects or load variables. Emits an error on
+/// an op without a gradient between `wrt` and the seeds.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 buildGradients(mlir::OpBuilder &builder, mlir::Block &block,
                llvm::ArrayRef<Seed> seeds, llvm::ArrayRef<mlir::Value> wrt);

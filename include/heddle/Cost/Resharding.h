@@ -82,13 +82,14 @@ struct Resharding {
 /// fastest if those with the same `from` follow each other.
 ///
 /// Axes of size 1 do not count. With more than four other axes, only a part of
-/// the layouts is searched: axes that have the same place in `from` and `to`
-/// stay there, except as many as can move within a limit of four axes. If more
-/// than four have to move, each only moves between its two places.
+/// the layouts is searched. At most four axes move freely: first those whose
+/// places in `from` and `to` differ, then further axes up to the limit. All
+/// other axes stay in their place. If more than four have to move, each only
+/// moves between its two places.
 ///
 /// Devices along `closed` axes need not hold the same tensors (the stages of a
-/// pipeline). A resharding between layouts that do not use such an axis does not
-/// use it either.
+/// pipeline). A resharding between layouts that do not use such an axis does
+/// not use it either.
 class ReshardingPlanner {
 public:
   explicit ReshardingPlanner(MeshTopology topology, AxisMask closed = 0);

@@ -15,8 +15,9 @@ namespace heddle {
 std::optional<double> getProductRate(mlir::Type elementType,
                                      const ClusterDevice &device);
 
-/// Returns that rate, or f32's, or that of any type of which the cluster states
-/// a peak. For choices that need no exact times.
+/// Returns the product rate of the type, or else that of f32, or else that of
+/// any type for which the cluster states a peak. For choices that need no exact
+/// times.
 double getNearProductRate(mlir::Type elementType, const ClusterDevice &device);
 
 /// Returns the seconds of an op by a roofline: the launch, and then the longer

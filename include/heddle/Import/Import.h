@@ -52,8 +52,8 @@ struct ImportOptions {
   /// Tokens in a row. By default the model's largest position, but at most
   /// 1024.
   std::optional<int64_t> sequence;
-  /// Imports only so many layers, if the config has more: a small program that
-  /// shows what a layer takes.
+  /// Imports at most this number of layers, for a small program that shows the
+  /// time and memory of a layer.
   std::optional<int64_t> mostLayers;
   /// Replaces every dropout rate of the config.
   std::optional<double> dropout;

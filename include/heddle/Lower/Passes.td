@@ -114,10 +114,11 @@ def SpreadScalarsPass : Pass<"heddle-spread-scalars", "::mlir::ModuleOp"> {
 def NameOperatorsPass : Pass<"heddle-name-operators", "::mlir::ModuleOp"> {
   let summary = "records for every op which operators it serves";
   let description = [{
-    In every program function, after `heddle-spread-scalars`: gives each op a
-    `#heddle.serves` in its location. The rewrites of this phase pass locations
-    on. At the end of the phase `heddle-form-kernels` writes it as the attribute
-    `heddle.serves` on calls of kernels, calls of the library and collectives.
+    Runs after `heddle-spread-scalars`. Gives each op of every program function
+    a `#heddle.serves` in its location. The rewrites of this phase pass
+    locations on. At the end of the phase, `heddle-form-kernels` writes it as
+    the attribute `heddle.serves` on calls of kernels, calls of the library and
+    collectives.
 
     An operator of the model has a name and serves itself. Any other op takes
     its names along the flow of data:
@@ -140,8 +141,9 @@ def NameOperatorsPass : Pass<"heddle-name-operators", "::mlir::ModuleOp"> {
       computes it, it is a gradient. If another op does, its kind is the last of
       the operands' kinds in the order gradient, state, parameter: new moments
       are state, and a parameter less its step is a parameter;
-    - data that operators read, or that the program returns, has the kind that
-      all operands of its op share; if these differ, it is an activation.
+    - data that operators read, or that the program returns, has the common kind
+      of its op's operands. If the kinds of the operands differ, the data is an
+      activation.
 
     An operator that sums over a loop of an operand computes new data and so
     counts as a reader of the operand. In the update, an operator whose results

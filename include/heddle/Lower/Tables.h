@@ -1,6 +1,6 @@
 //===- Tables.h - The entry points of an artifact ---------------*- C++ -*-===//
 //
-// What each rank calls, sends and receives in an entry point, in order of
+// The calls, sends and receives of each rank in an entry point, in order of
 // issue. The manifest of an artifact holds these tables (docs/artifact.md), and
 // the simulator executes them.
 //
@@ -51,7 +51,7 @@ struct TableSlot {
   int64_t device = 0; ///< along the pipeline's axis
 };
 
-/// What one call of an entry point runs.
+/// The entries that one call of an entry point runs, on all ranks.
 struct EntryTable {
   std::string name;
   std::optional<ProgramRole> role;

@@ -1,9 +1,10 @@
 //===- ChooseSchedule.h - What the schedule `auto` leaves open --*- C++ -*-===//
 //
-// The schedule `auto` states neither the number of sub-batches nor what is
-// computed again. If the options and the plan do not state them either, the
-// program is compiled in several variants up to the phase `executable`, each is
-// simulated, and the fastest one that fits into a device's memory is taken.
+// The schedule `auto` states neither the number of sub-batches nor the
+// recomputation. If the options and the plan do not state them either, the
+// program is compiled in several variants up to the phase `executable`. Each
+// variant is simulated, and the fastest one that fits into a device's memory is
+// taken.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@ namespace heddle {
 struct ScheduleVariant {
   int64_t subBatches = 1;
   RecomputeMode recompute = RecomputeMode::None;
-  /// Plan::recomputeBytes; 0: what is left of a device's memory.
+  /// Plan::recomputeBytes; 0: the free memory of a device.
   int64_t recomputeBytes = 0;
   /// CompileOptions::scatterSums.
   bool scattersSums = false;
@@ -30,7 +31,7 @@ struct ScheduleVariant {
   bool operator==(const ScheduleVariant &) const = default;
 };
 
-/// A variant of a program, and what the simulator says of it.
+/// A variant of a program, and its simulated time and memory.
 struct VariantPrediction {
   ScheduleVariant variant;
   double seconds = 0; ///< of a step
@@ -43,8 +44,8 @@ struct VariantPrediction {
   int64_t capacity = 0; ///< of a device's memory
 
   bool fits() const { return bytes <= capacity; }
-  /// What computing again cannot change, such as variables, takes less than a
-  /// device's memory.
+  /// Returns whether the memory that recomputation cannot reduce, such as that
+  /// of variables, fits into a device's memory.
   bool canFit() const { return bytes - arena <= capacity; }
 };
 
@@ -60,20 +61,21 @@ struct ScheduleChoice {
 /// leaves nothing to be chosen.
 bool leavesChoice(const CompileOptions &options);
 
-/// Chooses what leavesChoice() found open. `module` is imported, or of phase
-/// `autodiff`; it is not changed. The variants have 1 to 4 sub-batches, and
-/// compute something again only if they do not fit otherwise. Those of an
-/// imported model of many equal layers are predicted from models of 2 and of 6
-/// of these layers. If the program may have sums that are not scattered, the
-/// best variant is compared with the one that scatters them. If sums are
-/// scattered, exchanges in chunks or in a ring are tried, too. Warnings and
-/// remarks of variants are dropped. Returns nullopt if the whole batch without
-/// recomputation does not compile: the caller's own compilation will say why. A
-/// planner that compares such variants itself states both numbers instead.
+/// Makes the choices that leavesChoice() found open. `module` is imported, or
+/// of phase `autodiff`; it is not changed. The variants have 1 to 4
+/// sub-batches, and recompute only if they do not fit otherwise. For an
+/// imported model of many equal layers, variants are predicted from models of 2
+/// and of 6 of these layers. If the program may have sums that are not
+/// scattered, the best variant is compared with the one that scatters them. If
+/// sums are scattered, exchanges in chunks or in a ring are tried, too.
+/// Warnings and remarks of variants are dropped. Returns nullopt if the whole
+/// batch without recomputation does not compile: the caller's own compilation
+/// will say why. A planner that compares such variants itself states the number
+/// of sub-batches and the recomputation instead.
 std::optional<ScheduleChoice> chooseSchedule(mlir::ModuleOp module,
                                              const CompileOptions &options);
 
-/// Returns the choice in words, with what the other variants would take:
+/// Returns the choice in words, with the time and memory of other variants:
 /// "2 sub-batches, nothing computed again: 10.1 ms, 1.2 GB; ...".
 std::string describe(const ScheduleChoice &choice);
 

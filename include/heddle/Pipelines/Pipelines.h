@@ -75,8 +75,8 @@ struct CompileOptions {
   /// Emits a remark on each reshard, and each exchange within an op, in which a
   /// device sends at least this many bytes. -1: no remarks.
   int64_t remarkBytes = -1;
-  /// The schedule, and what of the forward pass is computed again. If none: as
-  /// the plan says.
+  /// The schedule, and the recomputation of the forward pass. If none: as the
+  /// plan says.
   std::optional<Overlap> overlap;
   std::optional<RecomputeMode> recompute;
   /// Plan::recomputeBytes; 0: as the plan says.
@@ -87,12 +87,12 @@ struct CompileOptions {
   /// Whether products and the exchanges of their rows run in steps of a ring
   /// (heddle-ring-exchanges). If none: as the plan says. `false` forbids it.
   std::optional<bool> exchangeRing;
-  /// Whether sums are scattered where the work behind them gains by it
+  /// Whether sums are scattered where this makes the work after them faster
   /// (heddle-scatter-sums). If none: as the plan says. `false` forbids it.
   std::optional<bool> scatterSums;
-  /// Makes the model of the times of a program of phase `executable`, by which
-  /// the schedule `auto` chooses sub-batches and recomputation. If empty, or if
-  /// it returns null, they are those of the cluster's roofline.
+  /// Makes the cost model of a program of phase `executable`, by which the
+  /// schedule `auto` chooses sub-batches and recomputation. If empty, or if it
+  /// returns null, the cost model is the cluster's roofline.
   std::function<std::unique_ptr<CostModel>(mlir::ModuleOp)> makeCostModel;
   /// If set, every collective runs beside the computations, for tests of
   /// schedules.

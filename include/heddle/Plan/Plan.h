@@ -142,15 +142,15 @@ struct Plan {
   /// nullopt: as the schedule says, or nothing.
   std::optional<RecomputeMode> recompute;
   /// For RecomputeMode::Optimal: the most bytes of live tensors before ops are
-  /// fused. nullopt: what is left of a device's memory beside variables,
-  /// arguments and results.
+  /// fused. nullopt: a device's memory less its variables, arguments and
+  /// results.
   std::optional<int64_t> recomputeBytes;
   /// The row chunks of products beside an exchange along another dimension.
   /// nullopt: they stay whole.
   std::optional<int64_t> exchangeChunks;
   /// Whether products and the exchanges of their rows run in steps of a ring.
   bool exchangeRing = false;
-  /// Whether sums are scattered where the work behind them gains by it.
+  /// Whether sums are scattered where this makes the work after them faster.
   bool scatterSums = false;
   Overlap overlap = Overlap::None;
   /// The number of stages of a pipeline over the axis "pp"; 0: there is no
@@ -162,12 +162,12 @@ struct Plan {
   /// A schedule of the plan's own as JSON text; "" if it has none.
   std::string scheduleTable;
   PipelineBarrier pipelineBarrier = PipelineBarrier::Step;
-  /// What the planner expected of the plan, if it made it.
+  /// The planner's prediction of the plan; none if it did not make the plan.
   std::optional<PlanPrediction> prediction;
   /// The positions of the keys of the plan's object that its text has.
   std::map<std::string, PlanPosition, std::less<>> positions;
-  /// For keys that are no text's, but options of the command line: the option,
-  /// which messages name. Example: "sub_batches" -> "--sub-batches".
+  /// For keys that come from options of the command line and not from a text:
+  /// the option, for messages. Example: "sub_batches" -> "--sub-batches".
   std::map<std::string, std::string, std::less<>> options;
 
   /// Returns the position of a key of the plan's object; line 0 if the text

@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-/// What the planner predicted for a plan, and for which training step. Nothing
-/// is decided by it.
+/// The planner's prediction for a plan, and the training step that it is for.
+/// No pass makes a decision by it.
 struct PlanPrediction {
   std::string cluster; ///< the cluster's name
   /// The step: rows of all devices and micro-batches together.

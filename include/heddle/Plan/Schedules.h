@@ -1,6 +1,6 @@
 //===- Schedules.h - Schedules by name --------------------------*- C++ -*-===//
 //
-// A schedule is a number of sub-batches, what is computed again, and an order.
+// A schedule is a number of sub-batches, a mode of recomputation, and an order.
 // The table of schedules is in Schedules.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -15,7 +15,7 @@
 
 namespace heddle {
 
-/// What runs beside communication.
+/// The computation that runs beside communication.
 enum class Overlap {
   None,                 ///< nothing: ops run in the order of the text
   Default,              ///< nothing; layers are computed again (Megatron-LM)
@@ -31,8 +31,8 @@ struct NamedSchedule {
   llvm::StringLiteral name;
   /// The number of parts of the batch; 0: as the plan says, or whole.
   int64_t subBatches;
-  /// What the backward pass computes again. Without a mode the plan decides,
-  /// and without one there, nothing is.
+  /// The values that the backward pass computes again. If none, the plan's mode
+  /// holds. If the plan has none either, nothing is computed again.
   std::optional<RecomputeMode> recompute;
   /// Layers are computed again as a whole, with collectives whose results no
   /// gradient needs.

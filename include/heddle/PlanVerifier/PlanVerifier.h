@@ -3,8 +3,8 @@
 // Finds every violation of a plan: against the operators, variables and batch
 // of a program (a training step in phase autodiff, or any global program), and
 // against the devices of a cluster. Knows neither the planner nor its solver,
-// and changes no IR. Whoever applies a plan takes what it says of each operator
-// from here, so that nothing is applied that was not checked.
+// and changes no IR. Code that applies a plan takes the assignments of each
+// operator from ResolvedPlan, so that only checked assignments are applied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,11 +90,11 @@ struct AbsentVariable {
   std::string reason;
 };
 
-/// What a plan is held against beside the program.
+/// The facts that a plan is checked against beside the program.
 struct PlanSetting {
   int64_t devices = 0;              ///< available; 0: any number
   const Cluster *cluster = nullptr; ///< null: none is known
-  /// The plan may also name those of them that have no reason.
+  /// The plan may also name those variables whose `reason` is empty.
   llvm::ArrayRef<AbsentVariable> absent;
 };
 
@@ -107,8 +107,8 @@ struct PlannedOp {
   llvm::SmallVector<bool> pinned;
 };
 
-/// What a plan says of a program. Without problems that are errors, all of it
-/// can be applied.
+/// The assignments of a plan to the ops and variables of a program. If no
+/// problem is an error, all of them can be applied.
 struct ResolvedPlan {
   MeshAttr mesh;
   std::vector<PlannedOp> ops;
@@ -120,7 +120,8 @@ struct ResolvedPlan {
   std::vector<PlanProblem> problems;
 };
 
-/// Finds what the plan says of every operator and variable, and all violations.
+/// Finds the plan's assignments to all operators and variables, and all
+/// violations.
 ResolvedPlan resolvePlan(mlir::ModuleOp module, const Plan &plan,
                          const PlanSetting &setting);
 
@@ -134,8 +135,8 @@ std::vector<PlanProblem> verifyPlan(mlir::ModuleOp module, const Plan &plan,
 
 /// Compares the variables of a sharded program with the memory of the cluster's
 /// devices: parameters, optimizer state and gradients, exactly as they are
-/// stored. Returns no problem, or one. What the program's values need beside is
-/// known only after compiling.
+/// stored. Returns no problem, or one. The memory of the program's other values
+/// is known only after compiling.
 std::vector<PlanProblem> verifyPlanMemory(mlir::ModuleOp sharded,
                                           const Plan &plan,
                                           const Cluster &cluster);

@@ -1,4 +1,4 @@
-//===- Batch.h - The number of rows of a step ------------------*- C++ -*-===//
+//===- Batch.h - The number of rows of a step -------------------*- C++ -*-===//
 //
 // Chooses the rows of a step where the user leaves them open, by throughput.
 // More rows share the costs of a step that do not grow with them, such as the
@@ -20,7 +20,7 @@ struct BatchPoint {
   Candidate candidate;
   double seconds = 0; ///< of a step; 0 if there is no plan
   /// Why there is no plan: nothing fits, the search was interrupted before one
-  /// was found, or what the user has decided cannot hold.
+  /// was found, or the user's pins cannot hold.
   std::string why = {};
 
   /// Returns the rows that a second trains.
@@ -36,9 +36,9 @@ struct BatchChoice {
   std::vector<BatchPoint> tried;
 };
 
-/// Finds plans for `request.program.rows` and for doubles of them, until a
-/// doubling raises the throughput by less than 2 %, or has no plan. The answer
-/// is the number of rows before that one. While nothing fits, or pins cannot
+/// Finds plans for `request.program.rows` and doubles the rows until a doubling
+/// raises the throughput by less than 2 %, or has no plan. The answer is the
+/// number of rows before the last doubling. While nothing fits, or pins cannot
 /// hold, three doublings are tried: a pipeline needs as many rows as stages. If
 /// the answer does not fit with all layers, half as many rows are planned. The
 /// request's limit of compilations holds for each number. An interrupted search

@@ -1,10 +1,10 @@
 //===- Blocks.h - Measured strategies of blocks of operators ----*- C++ -*-===//
 //
-// A profile of blocks has what was measured of parts of a model, such as layers
-// or half-layers, each with several ways to split it over the devices of one
-// mesh. Planners of their own kind work on such tables: OSDP's, of layers whose
-// attention or MLP is stored sharded, and Oases', of half-layers with a degree
-// of tensor parallelism each. docs/planner.md documents its JSON form.
+// A profile of blocks lists measurements of parts of a model, such as layers or
+// half-layers, for several ways to split each part over the devices of one
+// mesh. Published planners work on such tables: OSDP's on layers whose
+// attention or MLP is stored sharded, and Oases' on half-layers, each with a
+// degree of tensor parallelism. docs/planner.md documents the JSON form.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,11 +26,12 @@ struct BlockStrategy {
   std::vector<StorageEntry> storage;
 };
 
-/// What it takes to go from a block to one that comes after it in the program.
+/// The time to go from a block to a block that comes after it in the program.
 struct BlockChange {
   std::string glob; ///< that of the block after it
-  /// What each change of strategy between the two blocks takes: row-major,
-  /// strategies of the block as rows, of the block after it as columns.
+  /// The seconds of each change of strategy between the two blocks, row-major:
+  /// the rows are strategies of the block, the columns those of the block after
+  /// it.
   std::vector<double> seconds;
 };
 
@@ -54,7 +55,7 @@ llvm::Expected<BlockProfile> parseBlockProfile(llvm::StringRef text,
                                                llvm::StringRef source);
 llvm::Expected<BlockProfile> loadBlockProfile(llvm::StringRef path);
 
-/// What was chosen for one block.
+/// The strategy that was chosen for one block.
 struct BlockChoice {
   std::string block, strategy;
   double seconds = 0;

@@ -30,9 +30,9 @@ struct OperatorUse {
   double communicating = 0;
   double exposed = 0; ///< of these, computation waits
   int64_t bytesSent = 0;
-  /// What takes most of the time that the operator is waited for: "compute",
-  /// "memory bandwidth", "launches", or "links of" the level of the cluster
-  /// whose links are waited for.
+  /// The resource that takes most of the operator's time: "compute", "memory
+  /// bandwidth", "launches", or "links of" the level of the cluster whose links
+  /// computation waits for.
   std::string binds;
 
   double getSeconds() const { return computing + exposed; }
@@ -48,7 +48,8 @@ struct PlanExplanation {
   std::string cluster;
   int64_t devices = 1;
   int64_t capacity = 0; ///< bytes of the cluster's smallest device
-  /// Kinds of device among ranks that do the same; the weakest is assumed.
+  /// The kinds of device among ranks that run the same program. The times are
+  /// those of the weakest kind.
   std::vector<std::string> mixed;
   // Simulated.
   double seconds = 0, exposed = 0;

@@ -1,8 +1,8 @@
-//===- Front.h - Plans of which none is better in all ----------*- C++ -*-===//
+//===- Front.h - The Pareto front of plans ----------------------*- C++ -*-===//
 //
-// The front of choices: plans for several numbers of devices and limits of
-// memory, of which none takes less time, less memory and fewer devices than
-// another one. One search for each number of devices answers for all limits.
+// The Pareto front: plans for several numbers of devices and limits of memory.
+// No plan of the front takes less time, less memory and fewer devices than
+// another one. One search for each number of devices covers all limits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ struct FrontPoint {
 };
 
 struct PlanFront {
-  /// By devices, and of as many by memory, both ascending.
+  /// Ordered by the number of devices, then by memory, both ascending.
   std::vector<FrontPoint> points;
   /// Numbers of devices for which there is no plan, and why.
   std::vector<std::pair<int64_t, std::string>> without;
@@ -38,15 +38,16 @@ struct PlanFront {
 };
 
 /// Returns the numbers of devices, at most `most`, that are whole units of a
-/// cluster's level, or as many units as divide those of a level: of two servers
-/// of 8 devices, 1, 2, 4, 8 and 16.
+/// cluster's level, or a number of units that divides the level's count.
+/// Example: 1, 2, 4, 8 and 16 for two servers of 8 devices.
 std::vector<int64_t> getDeviceCounts(const Cluster &cluster, int64_t most);
 
 /// Finds the front of the numbers of devices up to `request.devices` and of
-/// memory up to `request.memory`. Two plans of as many devices differ by 5 % in
-/// memory or more. The request's limit of compilations holds for each number of
-/// devices, and lower limits of memory may use a quarter of it each. The error
-/// is that of the largest number of devices if there is no plan at all.
+/// memory up to `request.memory`. Two plans for the same number of devices
+/// differ by 5 % in memory or more. The request's limit of compilations holds
+/// for each number of devices, and each lower limit of memory may use a quarter
+/// of it more. If there is no plan at all, returns the error of the largest
+/// number of devices.
 llvm::Expected<PlanFront> findFront(const PlanRequest &request,
                                     PlanObserver &observer);
 

@@ -45,8 +45,9 @@ public:
     auto known = factors.find({kind, level});
     return known == factors.end() ? 1.0 : known->second;
   }
-  /// Moves all factors half of the way to what was measured. Communication that
-  /// one plan hides is not free: a plan with more of it hides less.
+  /// Moves all factors half of the way to the measured ones. Communication that
+  /// one plan hides is not free, because a plan with more communication hides
+  /// less of it.
   void approach(const Exposure &measured) {
     for (const auto &[key, factor] : measured.factors)
       factors[key] = (get(key.first, key.second) + factor) / 2;
@@ -98,7 +99,7 @@ struct StrategyCost {
   int64_t bytes = 0;
 };
 
-/// One decision, and what the next best would have cost.
+/// One decision, and the cost of the next best one.
 struct OperatorChoice {
   /// Names of operators, or of variables.
   std::string glob;
@@ -184,10 +185,10 @@ mlir::FailureOr<StepPrediction> predictStep(mlir::ModuleOp module,
                                             const Exposure &exposure = {},
                                             int64_t microBatches = 0);
 
-/// Returns for each operator and variable what a plan, after propagation has
-/// completed it, chooses, what that costs by the costs of the problem, and what
-/// the next best would. Costs are of whole batches, without pipelines, slices
-/// and overlap. The module, in phase autodiff, is not changed. Errors as
+/// Returns for each operator and variable the plan's choice, after propagation
+/// has completed the plan, its cost by the costs of the problem, and the cost
+/// of the next best choice. Costs are of whole batches, without pipelines,
+/// slices and overlap. The module, in phase autodiff, is not changed. Errors as
 /// diagnostics.
 mlir::FailureOr<std::vector<OperatorChoice>>
 explainOperators(mlir::ModuleOp module, const Plan &plan,

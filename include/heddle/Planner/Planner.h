@@ -88,8 +88,8 @@ struct PlanRequest {
   /// A part of a plan, whose pins pinStated() has added. Its entries of
   /// operators and variables are in every plan.
   std::optional<Plan> stated;
-  /// If there is a profile of blocks, its mesh is the only one, and nothing but
-  /// the strategies of blocks is decided, by what was measured. `stated` is
+  /// If there is a profile of blocks, its mesh is the only one, and only the
+  /// strategies of blocks are decided, by their measured costs. `stated` is
   /// empty then.
   std::optional<BlockProfile> blocks;
   /// The most candidates that are compiled. It is a limit on work and not on
@@ -119,17 +119,18 @@ struct Candidate {
   /// Whether the axes of each operator and variable are decided, as a problem
   /// of the solver, instead of those of the standard plan.
   bool decidesOperators = false;
-  /// Whether the schedule `auto` chooses the sub-batches, what is computed
-  /// again and how sums are exchanged, for the memory that there is. Then
-  /// `subBatches` and `recompute` are what is pinned, or the least work.
+  /// Whether the schedule `auto` chooses the sub-batches, the recomputation and
+  /// the exchange of sums, for the available memory. Then `subBatches` and
+  /// `recompute` hold the pinned values, or those with the least work.
   bool leavesSchedule = false;
-  /// What it has chosen. The judgement of the candidate sets it.
+  /// The choices of the schedule `auto`. The judgement of the candidate sets
+  /// them.
   std::optional<ScheduleVariant> schedule = std::nullopt;
   /// The layers of each stage of a pipeline. Empty: stages of about equal work.
   /// The judgement of a candidate decides them.
   std::vector<int64_t> stageLayers = {};
 
-  /// Returns what is chosen of the schedule, or stated.
+  /// Returns the chosen variant of the schedule, or else the stated one.
   ScheduleVariant getSchedule() const;
   /// Returns the number of stages of the pipeline; 1 if there is none.
   int64_t getNumStages() const;
@@ -138,15 +139,16 @@ struct Candidate {
   std::string getName() const;
 };
 
-/// How the communication of a candidate was priced whose operators were decided
-/// one by one: each kind of collective by the part of it for which a simulation
-/// waits. The seconds are of a program of few layers.
+/// The predicted and simulated waiting of a candidate whose operators were
+/// decided one by one. The solver's price of a kind of collective is the part
+/// of its time for which a simulation waits. The seconds are of a program of
+/// few layers.
 struct ExposurePrediction {
   double predicted = 0; ///< seconds of waiting, by the prices
   double simulated = 0; ///< by the simulation of the decided plan
   double step = 0;      ///< simulated
   int64_t rounds = 0;   ///< of deciding and simulating
-  /// Whether the last round decided as the one before.
+  /// Whether the last round made the same decisions as the one before.
   bool isFixed = false;
   /// Returns the error of the prices as a part of the step.
   double getError() const {
@@ -154,14 +156,15 @@ struct ExposurePrediction {
   }
 };
 
-/// What a program with a plan needs.
+/// The time and memory that a program with a plan needs.
 struct PlanFigures {
   double seconds = 0; ///< of a step
   /// The part of the step in which computation waits for communication.
   double exposed = 0;
   DeviceMemoryPlan memory; ///< bytes of each device
-  /// If devices differ, `memory` is that of the device with the least left, and
-  /// this is what it has beyond the smallest one.
+  /// If devices differ, `memory` is that of the device with the least memory
+  /// left. `extraMemory` is the bytes by which this device is larger than the
+  /// smallest one.
   int64_t extraMemory = 0;
   /// Returns the bytes that the smallest device must have.
   int64_t getNeededMemory() const { return memory.total() - extraMemory; }
@@ -188,13 +191,13 @@ struct JudgedCandidate {
   std::string error;
 };
 
-/// What was never compiled, by reason: candidates, or meshes and batches of
-/// which no candidate was made.
+/// The candidates that were never compiled for one reason, or the meshes and
+/// batches of which no candidate was made.
 struct SkippedCandidates {
   std::string reason;
   int64_t count = 0;
-  /// Whether they count in PlanReport::candidates. These and the judged ones
-  /// are all candidates.
+  /// Whether they count in PlanReport::candidates, the number of skipped and
+  /// judged candidates.
   bool isCandidate = false;
 };
 
@@ -220,8 +223,9 @@ struct PlanReport {
   /// If nothing fits: the candidate that needs least memory. `figures` has its
   /// memory, and `consumers` names the largest parts.
   std::vector<std::pair<std::string, int64_t>> consumers;
-  /// If nothing fits: no candidate of the search space needs less memory. The
-  /// least that was judged needs more if the work ended before all others were.
+  /// If nothing fits: a lower bound on the memory of all candidates of the
+  /// search space. It is below the least memory of a judged candidate if the
+  /// limit of work ended the search before all candidates were judged.
   int64_t memoryBound = 0;
 };
 
@@ -236,7 +240,8 @@ class PlanObserver {
 public:
   virtual ~PlanObserver() = default;
   virtual void progress(const PlanProgress &progress) {}
-  /// A search begins for a number of rows of a step, where that is open.
+  /// A search for a number of rows of a step begins. Called only if the number
+  /// of rows is open.
   virtual void plansBatch(int64_t rows) {}
   /// The candidate is about to be compiled with all layers.
   virtual void compilesWhole(const Candidate &candidate) {}
@@ -244,8 +249,9 @@ public:
   virtual bool isInterrupted() { return false; }
 };
 
-/// Searches for the best plan. The error says what of the request is wrong, or
-/// why the program cannot be compiled at all. That nothing fits is no error.
+/// Searches for the best plan. The error names the wrong part of the request,
+/// or says why the program cannot be compiled at all. It is no error if no plan
+/// fits.
 llvm::Expected<PlanReport> findPlan(const PlanRequest &request,
                                     PlanObserver &observer);
 

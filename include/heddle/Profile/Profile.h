@@ -52,7 +52,7 @@ using MessageTimes = std::map<int64_t, double>;
 /// the largest one, constant below the smallest one.
 double interpolate(const MessageTimes &times, int64_t bytes);
 
-/// What was measured with one number of ranks on one kind of machine.
+/// The measurements with one number of ranks on one kind of machine.
 struct MachineProfile {
   std::string kind; ///< of processor
   int64_t cores = 1, ranks = 1;
@@ -73,8 +73,9 @@ struct Profile {
   /// Adds measurements. They replace older ones of the same machine, number of
   /// ranks and call.
   void add(MachineProfile measured);
-  /// Returns the machine with the nearest number of ranks: the same, or else
-  /// the most that are fewer, or else the fewest. Null if there is none.
+  /// Returns the machine with `ranks` ranks, or else the one with the most
+  /// ranks below that, or else the one with the fewest. Null if the profile is
+  /// empty.
   const MachineProfile *find(int64_t ranks) const;
 };
 

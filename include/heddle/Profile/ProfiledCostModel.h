@@ -68,10 +68,10 @@ std::vector<std::pair<double, double>> getLinks(const MeshTopology &topology,
 /// Returns the profile's name of a kind of communication.
 llvm::StringRef getName(CommunicationKind kind);
 
-/// Returns a cluster whose device has the rates that were measured: the peak
-/// rate of each type is that of all calls which FLOPs limit, in sum, and the
-/// memory bandwidth that of all others.
-/// For cost models that know only a roofline, such as the scheduler's.
+/// Returns a cluster whose device has the measured rates. The peak rate of a
+/// type is the FLOPs over the seconds of all calls that FLOPs limit. The memory
+/// bandwidth is the bytes over the seconds of all other calls. For cost models
+/// that know only a roofline, such as the scheduler's.
 Cluster applyProfile(Cluster cluster, const MachineProfile &profile);
 
 } // namespace heddle

@@ -1,8 +1,8 @@
 //===- CutLayers.h - A model with fewer equal layers ------------*- C++ -*-===//
 //
 // A network of equal layers behaves as one with fewer of them: each layer adds
-// the same time and the same bytes. What many variants of a program would take
-// is found out on short networks.
+// the same time and the same bytes. So the time and memory of many variants of
+// a program are extrapolated from networks of few layers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@ namespace heddle {
 int64_t countEqualLayers(mlir::ModuleOp module);
 
 /// Removes all of these layers but the first `layers`, and their variables.
-/// What reads the last layer's results then reads those of the last layer that
-/// is left. `layers` must be at least 1 and at most countEqualLayers().
+/// Readers of the last layer's results then read those of the last kept layer.
+/// `layers` must be at least 1 and at most countEqualLayers().
 void keepLayers(mlir::ModuleOp module, int64_t layers);
 
 /// Returns whether a glob may stand for some of several numbered layers and not

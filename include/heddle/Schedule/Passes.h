@@ -11,8 +11,8 @@
 
 namespace heddle {
 
-/// An op with this f64 takes so many seconds (heddle-order-program). Without
-/// it, the roofline of the cluster tells.
+/// An f64 attribute: the seconds that the op takes (heddle-order-program). An
+/// op without it takes the time of the cluster's roofline.
 inline constexpr llvm::StringLiteral kSecondsAttrName = "schedule.seconds";
 
 /// The places of a collective's start and wait. Both lie between the op that

@@ -60,16 +60,16 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
     chunks, if that makes its schedule shorter.
 
     A collective starts right behind the op that computes its operand and is
-    waited for before the first op that reads its result. What needs no
-    computation, such as the gather of a weight, starts when the schedule says:
-    ahead of its reader, but at most `ahead` bytes of such results wait for their
-    readers. Streams are chosen as by `heddle-start-collectives`.
+    waited for before the first op that reads its result. A collective whose
+    operand needs no computation, such as the gather of a weight, starts ahead
+    of its reader, when the schedule says. At most `ahead` bytes of such results
+    wait for their readers. Streams are chosen as by `heddle-start-collectives`.
 
-    With the order `turns`, nothing is searched: each part of the batch computes
-    up to its next collective, then the next part does, and all parts do before
-    the first one goes on. So one part's collective runs beside the other parts'
-    computations, and recomputation beside the collective of the gradient that it
-    serves.
+    With the order `turns`, nothing is searched. The parts of the batch take
+    turns: each part computes up to its next collective, then the next part
+    does. The first part goes on after the last one. So one part's collective
+    runs beside the other parts' computations, and recomputation beside the
+    collective of the gradient that it serves.
   }];
   let options = [
     Option<"order", "order", "::heddle::ProgramOrder",
@@ -186,20 +186,23 @@ def RecomputePass : Pass<"heddle-recompute", "::mlir::ModuleOp"> {
     - `layer`: the fewest bytes are kept;
     - `communication`: no collective runs again. Of the values between the
       collectives and what the backward pass reads, the fewest bytes are kept;
-    - `optimal`: a kept byte has a price in seconds, and the time of what runs
-      again plus the prices is least. The price is the least one at which the
-      program fits into the memory. No choice within these segments that keeps as
-      few bytes recomputes in less time. Then as few segments as possible take
-      that choice, the others that of the next lower price. Live bytes are counted
-      before ops are fused, which is more than the arena will have. If nothing
-      fits, a warning states the least that does.
+    - `optimal`: each kept byte has a price in seconds. The cut minimizes the
+      time of the recomputed ops plus the price of the kept bytes. The price is
+      the lowest one at which the program fits into the memory. Within these
+      segments, no choice that keeps as few bytes recomputes in less time. Then
+      as few segments as possible use the cut of this price. The other segments
+      use the cut of the next lower price. Live bytes are counted before ops are
+      fused, so the arena will be smaller. If no choice fits, a warning states
+      the least memory that would suffice.
 
-    A copy reads the kept values through a `heddle.barrier`. It waits for the
-    gradient that the first reader of the copies needs; if a collective brings
-    this gradient, it waits for the collective's operand, so that the copies can
-    run beside it. Copies that do not depend on each other have barriers of their
-    own. A weight that is gathered for the forward pass and for the backward pass
-    is not gathered a third time: copies read what the backward pass gathers.
+    A recomputed op reads the kept values through a `heddle.barrier`. The
+    barrier waits for the gradient that the first reader of the recomputed
+    values needs. If a collective makes this gradient, the barrier waits for the
+    collective's operand instead, so that the recomputation can run beside the
+    collective. Copies that do not depend on each other have barriers of their
+    own. A weight that is gathered for the forward pass and for the backward
+    pass is not gathered a third time: copies read what the backward pass
+    gathers.
   }];
   let options = [
     Option<"mode", "mode", "::heddle::RecomputeMode",

@@ -18,16 +18,17 @@ def CombineCollectivesPass
     - All-gathers of values that depend on variables alone, of at most
       `max-weight` bytes, are gathered in buckets of at most `bucket` bytes.
 
-    None of the members may depend on another. Equal tensors are sent once. Two
-    all-reduces that are no gradients stay apart if each of them depends on a
-    larger collective that the other does not depend on: they serve parts of the
-    batch that run side by side, and together they would make the one part wait
-    for the other.
+    Collectives that are combined do not depend on each other. Equal tensors are
+    sent once. Two all-reduces that are no gradients stay apart if each of them
+    depends on a larger collective that the other one does not depend on. Such
+    all-reduces belong to parts of the batch that run side by side. If they were
+    combined, one part would wait for the other.
 
-    Reductions run where the last member stands: a bucket of gradients is reduced
-    as soon as they are there. Ops that depend on the earlier reductions move
-    after the last one. So do ops that compute from variables only and whose
-    results only these ops use. Gathers run where the first member stands.
+    A combined reduction runs at the place of its last collective: a bucket of
+    gradients is reduced as soon as all of them are computed. Ops that depend on
+    the earlier reductions move after it. So do ops that compute from variables
+    only and whose results only the moved ops use. A combined gather runs at the
+    place of its first collective.
   }];
   let options = [
     Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"4096",

@@ -184,14 +184,15 @@ def PropagateShardingsPass
     : Pass<"heddle-propagate-shardings", "::mlir::ModuleOp"> {
   let summary = "Completes the assignment of mesh axes to all ops and values";
   let description = [{
-    Every op has assigned axes for each of its factors, every value has wanted
-    axes for each of its dimensions. Both only grow. In each round, an op takes
-    axes from the values around it and a value takes axes from the ops around
-    it. Example: if `tp` splits dimension 1 of an operand, the op splits the
-    factor of this dimension over `tp`. All of them see the state after the
-    previous round, so the order of ops in the text does not matter. Rounds
-    repeat until nothing changes. All functions of a module are propagated
-    together, because variables connect them.
+    Every op has assigned axes for each of its factors. Every value has wanted
+    axes for each of its dimensions. Axes are added to both and never removed.
+    In each round, an op takes axes from the values around it and a value takes
+    axes from the ops around it. Example: if `tp` splits dimension 1 of an
+    operand, the op splits the factor of this dimension over `tp`. In a round,
+    all ops and values see the state after the previous round, so the order of
+    ops in the text does not matter. Rounds repeat until a fixed point. All
+    functions of a module are propagated together, because variables connect
+    them.
 
     Axes come from three kinds of seeds. Each kind is propagated until nothing
     changes before the next kind is added:
@@ -288,13 +289,14 @@ def ScatterSumsPass : Pass<"heddle-scatter-sums", "::mlir::ModuleOp"> {
     an all-gather send as much as an all-reduce, and the work between them takes
     the time and memory of a part.
 
-    Around the sums over an axis, the pass finds the cheap ops (elementwise ops,
-    norms, dropout: those that visit each element of their largest tensor once)
-    that could split a factor over the axis, if the axis divides it. Of the
-    dimensions of a sum, it takes the one for which most bytes could be split. A
-    least cut then decides which of the ops are split: it weighs collectives and
-    bytes on the cluster. Ops that pass partial sums on stay whole, and so does
-    what only the optimizer reads. No axis is added to an op that uses it.
+    Around the sums over an axis, the pass finds the cheap ops that could split
+    a factor over the axis, if the axis divides the factor. An op is cheap if it
+    visits each element of its largest tensor once (elementwise ops, norms,
+    dropout). Of the dimensions of a sum, the pass takes the one along which the
+    most bytes could be split. A least cut then decides which of the ops are
+    split, by the times of collectives and of memory traffic on the cluster. Ops
+    that pass partial sums on stay whole, and so do ops whose results only the
+    optimizer reads. No axis is added to an op that already uses the axis.
 
     Example, with tp over f: `x1 = x0 + contract [bsf, fh -> bsh]`, a norm of x1,
     a product of it. The sum is scattered along s, the addition and the norm run

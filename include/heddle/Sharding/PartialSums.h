@@ -26,8 +26,8 @@ namespace heddle {
 ///
 /// A variable may be stored as a partial sum, to which a program adds other
 /// partial sums. A load of it is partial, and a store takes a value that is
-/// partial over the same axes. Any other use than the addition that is stored
-/// again needs it whole.
+/// partial over the same axes. Only the addition whose sum is stored again may
+/// read the partial sum; any other use needs the complete value.
 class PartialSums {
 public:
   /// `factors` returns the assignment of an op of the block. `mayRelease`

@@ -1,7 +1,7 @@
 //===- CostModel.h - Seconds of single calls --------------------*- C++ -*-===//
 //
-// The seconds that the simulator assumes for the calls of an rt.program. A
-// model knows single calls. The simulator knows their order, and which of them
+// The seconds that the simulator assumes for the calls of an rt.program. A cost
+// model prices single calls. The simulator knows their order, and which of them
 // run at the same time.
 //
 //===----------------------------------------------------------------------===//

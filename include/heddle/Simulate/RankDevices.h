@@ -14,8 +14,8 @@ namespace heddle {
 std::vector<int64_t> getDevicesOfRanks(MeshAttr mesh, RanksAttr ranks);
 
 /// The devices of a module's rank sets on a cluster. If the ranks of a set have
-/// several kinds of device, their device is the weakest of these in each
-/// figure: the ranks do the same, so the slowest decides.
+/// several kinds of device, each figure of the set's device is that of the
+/// weakest kind: the ranks run the same program, so the slowest decides.
 class RankDevices {
 public:
   RankDevices(mlir::ModuleOp module, const Cluster &cluster);

@@ -9,8 +9,8 @@
 
 namespace heddle {
 
-/// Prints what a person wants to know: the step's time beside its lower bounds,
-/// streams, the most exposed collectives, and memory.
+/// Prints a summary for people: the step's time and its lower bounds, streams,
+/// the most exposed collectives, and memory.
 void printSimulation(llvm::raw_ostream &out, const Simulation &simulation,
                      const Cluster &cluster);
 
@@ -24,7 +24,8 @@ void writeSimulationJson(llvm::raw_ostream &out, const Simulation &simulation,
 void writeChromeTrace(llvm::raw_ostream &out, const Simulation &simulation,
                       const Cluster &cluster, mlir::ModuleOp module);
 
-/// Writes what the JSON object says of the step, its streams and memory.
+/// Writes the attributes of the JSON object on the step, its streams and its
+/// memory.
 void writeSummary(llvm::json::OStream &out, const Simulation &simulation,
                   const Cluster &cluster);
 
@@ -42,7 +43,8 @@ void writeMemoryParts(llvm::json::OStream &out, const DeviceMemoryPlan &plan);
 void writeStepTimes(llvm::json::OStream &out, llvm::StringRef cluster,
                     int64_t devices, double seconds, double exposed);
 
-/// Returns the kind of a call, such as "matmul", and of a launch its kernel.
+/// Returns the kind of a call, such as "matmul". For a launch, returns the name
+/// of the kernel.
 std::string getCallKind(rt::DeviceCallOpInterface call);
 /// Returns the names of the operators that a call serves; if there are more
 /// than two, the first and the number of the others.

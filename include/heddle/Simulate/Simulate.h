@@ -41,8 +41,8 @@ struct ProgramCall {
   llvm::SmallVector<int64_t> argumentSlots = {}, resultSlots = {};
 };
 
-/// What every rank of a set does, in order. One of these ranks is simulated for
-/// all of them.
+/// The calls of every rank of a set, in order. One of these ranks is simulated
+/// for all of them.
 struct CallList {
   RanksAttr ranks; ///< null: all ranks of the mesh
   std::vector<ProgramCall> calls;
@@ -66,8 +66,8 @@ llvm::Expected<std::vector<CallList>> getEntry(mlir::ModuleOp module,
 struct SimulateOptions {
   /// The iterations of each loop whose number is known only at run time.
   int64_t loopIterations = 1;
-  /// Whether to say what the runtime allocates (MemoryUse::plan). For that, the
-  /// tables of all entry points are written.
+  /// Whether to compute the memory that the runtime allocates
+  /// (MemoryUse::plan). This needs the tables of all entry points.
   bool plansMemory = true;
 };
 
@@ -92,8 +92,8 @@ struct SimulatedCall {
   /// of the call, in which it is hidden.
   int64_t bytes = 0;
   double exposed = 0, hidden = 0;
-  /// The call whose end let this one start, and the first call that the end of
-  /// this one let start; -1 if there is none.
+  /// `waitedFor` is the call whose end let this call start. `waitedBy` is the
+  /// first call that started because this call ended. -1 if there is none.
   CallIndex waitedFor = -1, waitedBy = -1;
 };
 
@@ -104,8 +104,8 @@ struct StreamTimes {
   double computing = 0, communicating = 0; ///< seconds
 };
 
-/// The seconds of a list's compute stream. What is left of the step, it waits
-/// for other lists, which compute: in a pipeline, the bubble.
+/// The seconds of a list's compute stream. For the rest of the step, the stream
+/// waits for other lists that compute: in a pipeline, the bubble.
 struct ListTimes {
   double computing = 0;
   double exposed = 0; ///< waits for communication that is under way

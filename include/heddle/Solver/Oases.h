@@ -45,9 +45,9 @@ struct OasesProblem {
   std::vector<int64_t> degrees; ///< Strategy -> degree, ascending.
 };
 
-/// Makes a problem with a node for each half-layer and a strategy for each
-/// degree of which the profile has the batch globalBatch * degree / devices
-/// / 2. Fails if the profile has it for no degree.
+/// Makes a problem with a node for each half-layer. It has a strategy for each
+/// degree for which the profile has the batch globalBatch * degree / devices
+/// / 2. Fails if the profile has this batch for no degree.
 llvm::Expected<OasesProblem>
 oasesProblem(const std::vector<OasesProfileRow> &profile,
              const OasesOptions &o);

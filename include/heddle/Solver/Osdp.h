@@ -21,8 +21,8 @@
 
 namespace heddle::solver {
 
-/// One layer's measurements, by which half is sharded: 0 none, 1 attention, 2
-/// the MLP, 3 both.
+/// One layer's measurements, indexed by the sharded halves: 0 none, 1
+/// attention, 2 the MLP, 3 both.
 struct OsdpProfileEntry {
   int64_t hidden = 0;
   int64_t batchIndex = 0; ///< Position in the profile's list of batch sizes.

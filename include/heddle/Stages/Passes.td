@@ -13,7 +13,7 @@ def CutStagesPass : Pass<"heddle-cut-stages", "::mlir::ModuleOp"> {
 
     Every op of a program gets a stage. An op of the forward pass (an op that the
     loss or an output depends on) gets the one that its `heddle.stage` says; an
-    op without one gets that of its last operand. If no op of the module says a
+    op without one gets that of its last operand. If no op of the module has a
     stage, the forward passes are cut where the stages take about the same time,
     forward and backward, by the cluster's roofline, and little crosses. If the
     batch runs in parts, both parts of an op are in one stage. An op of the backward
@@ -28,9 +28,10 @@ def CutStagesPass : Pass<"heddle-cut-stages", "::mlir::ModuleOp"> {
     schedule splits the backward pass, what no other stage waits for. The last
     stage has its forward and backward pass in one function. The arguments and
     results of a function are those of the whole program that it uses, and the
-    values that cross the cut, by the names of results. A value that devices of the
-    other axes have alike crosses in parts, and is gathered behind the cut, where
-    that takes less time on the cluster.
+    values that cross the cut, by the names of results. If a value is replicated
+    over the other mesh axes, each device may send only a part of it, and the
+    receiving stage gathers the parts. This is done where it takes less time on
+    the cluster.
 
     A variable is stored on the devices whose stages read it (`heddle.ranks`). If
     there are several, each adds the gradients that arise in its own stages;
@@ -44,7 +45,7 @@ def CutStagesPass : Pass<"heddle-cut-stages", "::mlir::ModuleOp"> {
 
     Errors: a step without micro-batches (`heddle.micro_batches`); a stage that
     reads a value of a later one; an op that needs the variables of two stages; a
-    mesh without the pipeline's axis; an axis that splits anything.
+    mesh without the pipeline's axis; a pipeline axis that splits a tensor.
 
     Input: a sharded program. Output: the same in parts, without `heddle.stage`.
   }];

@@ -68,20 +68,20 @@ struct StageTask {
   std::string getName() const;
 };
 
-/// What a schedule is made for.
+/// The input for making a schedule.
 struct ScheduleProblem {
   PipelineSchedule schedule = PipelineSchedule::OneFOneB;
   int64_t devices = 1, stages = 1, microBatches = 1;
-  /// By stage. Empty: each pass takes the time 1 on a device, so that a pass of
-  /// one of two stages takes 1/2. With times, the result is never slower than
-  /// the schedule for equal times.
+  /// By stage. Empty: all stages of a device together take the time 1 for each
+  /// kind of pass, so each of two stages takes 1/2. With times, the result is
+  /// never slower than the schedule for equal times.
   std::vector<StageTimes> times;
   /// The most forward passes of a device's stages whose backward pass has not
   /// run. 0: as many as the schedule has by its definition.
   int64_t mostInFlight = 0;
-  /// All devices wait for each other at the end of a step, so the shortest
-  /// makespan is best. Without, the shortest span is, as steps follow each
-  /// other with that period.
+  /// Whether all devices wait for each other at the end of a step. If they do,
+  /// the shortest makespan is best. Otherwise the shortest span is best,
+  /// because steps follow each other with that period.
   bool hasBarrier = true;
 };
 

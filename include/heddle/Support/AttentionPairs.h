@@ -9,9 +9,9 @@
 
 namespace heddle {
 
-/// Returns the number of pairs of a query and a key that it sees. A causal mask
-/// counts if there are as many queries as keys. Masks that depend on data hide
-/// nothing here.
+/// Returns the number of pairs of a query and a key that the query sees. A
+/// causal mask hides keys if there are as many queries as keys. Masks that
+/// depend on data count as hiding no key.
 inline int64_t countAttentionPairs(int64_t queries, int64_t keys, bool causal,
                                    std::optional<int64_t> window) {
   int64_t width = std::min(keys, window.value_or(keys));

@@ -95,7 +95,8 @@ struct ClusterLevel {
 
 struct Cluster {
   std::string name;
-  /// What holds for every device: of several kinds, the weakest in each figure.
+  /// The figures that every device reaches: with several kinds, each figure is
+  /// that of the weakest kind.
   ClusterDevice device;
   std::vector<ClusterLevel> levels; ///< innermost first
   /// The devices by kind, in the order of their numbers. Empty: all are equal.
@@ -119,7 +120,7 @@ struct Cluster {
     return groups[i];
   }
 
-  /// Returns what no device exceeds in any figure.
+  /// Returns a device that no device of the cluster exceeds in any figure.
   ClusterDevice getStrongest() const {
     ClusterDevice strongest = groups.empty() ? device : groups.front().device;
     for (const ClusterGroup &group : groups)
@@ -127,8 +128,8 @@ struct Cluster {
     return strongest;
   }
 
-  /// Returns what holds for each of some devices: their kind, or of several
-  /// kinds the weakest in each figure.
+  /// Returns the figures that all of these devices reach: those of their kind,
+  /// or with several kinds the weakest in each figure.
   ClusterDevice getDeviceOf(const std::vector<int64_t> &numbers) const {
     if (groups.empty() || numbers.empty())
       return device;
