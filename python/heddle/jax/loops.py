@@ -43,9 +43,9 @@ _CHEAP = set(
     "select_n sharding_constraint shift_left shift_right_arithmetic "
     "shift_right_logical sign sin slice split sqrt square squeeze stop_gradient sub "
     "tanh transpose xor".split()
-Random bits are not kept. The result of their comparison, such as a mask of dropout, is
-kept: it takes one byte an element, and the bits take four.
-# dropout: it takes one byte an element, and the bits take four.
+)
+# Random bits are not kept. The result of their comparison, such as a mask of dropout,
+# is kept: it takes one byte an element, and the bits take four.
 _RANDOM = {"random_bits", "threefry2x32"}
 # Ops whose bodies are treated as the code around them.
 _BODIES = {
