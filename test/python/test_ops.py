@@ -88,7 +88,7 @@ def reduced(x: torch.Tensor) -> torch.Tensor:
     return torch.cat(results)
 
 
-# Of rows of zeros, too, whose norms PyTorch gives no gradient.
+# Also for rows of zeros, for whose norms PyTorch gives no gradient.
 NORMS: list[Function] = [
     lambda x: F.normalize(x, dim=-1), lambda x: x.norm(dim=1),
     lambda x: x.norm(3, dim=1), lambda x: x.std(1),

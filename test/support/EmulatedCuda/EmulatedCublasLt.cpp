@@ -68,7 +68,7 @@ struct Wishes {
   uint32_t schemes = 7;
   uint32_t alignments[4] = {256, 256, 256, 256};
 };
-/// What Algorithm::data holds.
+/// The content of Algorithm::data.
 struct Chosen {
   uint32_t mark, number; ///< among the proposed ones
   uint64_t m, n, k;
