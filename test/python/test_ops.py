@@ -117,7 +117,7 @@ class Ops(unittest.TestCase):
         self._check(Each(NORMS, 4, 6), x)
 
     def test_norms_of_nan(self) -> None:
-        """Numbers that are none are not taken for zeros."""
+        """NaNs are not taken for zeros."""
 
         class Norms(nn.Module):
             def __init__(self) -> None:

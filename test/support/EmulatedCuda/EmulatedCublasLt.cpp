@@ -196,7 +196,7 @@ void write(void *data, int type, int64_t index, float value) {
       uint16_t((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
 
-/// Copies a matrix, columns first, to f32 without gaps.
+/// Copies a matrix to f32, column by column and without gaps.
 std::vector<float> dense(const Matrix &matrix, const void *data, int batch) {
   std::vector<float> result;
   for (uint64_t column = 0; column < matrix.columns; ++column)
