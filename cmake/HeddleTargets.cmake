@@ -13,11 +13,11 @@ function(heddle_compile_quickly target)
 endfunction()
 
 # heddle_unite(target): compiles up to eight of the target's C++ files as one, so
-# that they share what they read and instantiate. A batch holds neighbours of the
-# list of sources. It ends with its folder if it has five files by then, so that
-# a new file changes few batches. The names that are local to a file must
-# therefore differ between neighbours. Files with their own compile options stay
-# alone. HEDDLE_UNITY=OFF compiles each file by itself.
+# that they share parsed headers and template instantiations. A batch holds
+# neighbours in the list of sources. It ends with its folder if it has five
+# files by then, so that a new file changes few batches. The names that are
+# local to a file must therefore differ between neighbours. Files with their own
+# compile options stay alone. HEDDLE_UNITY=OFF compiles each file by itself.
 function(heddle_unite target)
   if(NOT HEDDLE_UNITY)
     return()
@@ -149,8 +149,8 @@ function(heddle_sanitizer_options test)
   endif()
 endfunction()
 
-# heddle_ignore_gloo(test): for ThreadSanitizer, ignores what Gloo's code accesses.
-# It is not instrumented, so its own synchronization is seen in part.
+# heddle_ignore_gloo(test): makes ThreadSanitizer ignore the accesses of Gloo's
+# code. Gloo is not instrumented, so its synchronization is only seen in part.
 function(heddle_ignore_gloo test)
   if(HEDDLE_SANITIZE MATCHES "thread")
     set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT
@@ -159,8 +159,8 @@ function(heddle_ignore_gloo test)
 endfunction()
 
 # heddle_add_unittest(name file.cpp ... [LINK lib ...] [MLIR] [GLOO] [SHARDS n])
-# SHARDS n makes n tests of ctest, each with some of the cases. They begin before
-# other tests (COST), so that cores are busy until the end. GLOO is for tests with
+# SHARDS n divides the cases among n tests of ctest. These start before other
+# tests (COST), so that cores are busy until the end. GLOO is for tests with
 # several processes.
 function(heddle_add_unittest name)
   cmake_parse_arguments(ARG "MLIR;GLOO" "SHARDS" "LINK" ${ARGN})

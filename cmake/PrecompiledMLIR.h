@@ -1,6 +1,6 @@
-// The one precompiled header of all MLIR code in Heddle: what many files
-// include and what takes long to read. A source file still includes what it
-// uses.
+// The only precompiled header of MLIR code in Heddle. It includes the headers
+// that many files include and that take long to parse. A source file still
+// includes the headers that it uses.
 #include "dialects/Comm/Comm.h"
 #include "dialects/Heddle/Heddle.h"
 #include "dialects/Rt/Rt.h"

@@ -1,6 +1,7 @@
-// The precompiled header of all code without MLIR: what many files include and
-// what takes long to read. A source file still includes what it uses. CLI11 has
-// no place here: every user of the header would compile its inline functions.
+// The precompiled header of all code without MLIR. It includes the headers that
+// many files include and that take long to parse. A source file still includes
+// the headers that it uses. CLI11 is not here: every user of this header would
+// compile its inline functions.
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

@@ -13,12 +13,12 @@ process sends a message of a collective, a third while it writes a checkpoint
    full disk: the checkpoint that could not be written);
  - the newest checkpoints are intact, and the run resumes to the same bits as one
    without faults.
-Every tenth run breaks none. Instead, 1,000 random and 100 nearly right messages
-go to the port at which the processes join, and to every port that is open later;
-the run ends as if nothing had been.
-Prints a line for each run and a table at the end. --results keeps the lines in a
-file; a campaign that was interrupted goes on where it was, and the table is of
-all runs in the file. A run depends on its number and the seed alone.
+Every tenth run breaks no process. Instead, 1,000 random and 100 nearly right messages
+go to the port at which the processes join, and to every port that opens later. The run
+must end as if no message had come.
+Prints a line for each run and a table at the end. --results keeps the lines in a file.
+A campaign that was interrupted then resumes, and the table covers all runs in the file.
+A run depends only on its number and the seed.
 """
 
 import argparse
@@ -140,8 +140,8 @@ def cut_off(pid):
 
 
 def pester(port, count=1100):
-    """Sends random and nearly right messages to a port. Returns how many were
-    taken."""
+    """Sends random and nearly right messages to a port. Returns the number of messages
+    that were accepted."""
     taken = 0
     for number in range(count):
         message = random.randbytes(random.randrange(1, 300))

@@ -6,8 +6,8 @@
 Compiles GPT-2 124M, 355M and 1558M for a GPU, and the small models of the
 numerics matrix for a GPU and for this CPU; trains the latter on the CPU. The tar
 has the package of tools/package, the artifacts, the CPU's losses and the scripts.
---emulated: only the small models, with the kernels that the emulated GPU needs,
-for a rehearsal on this machine. Ends with an error above 64 MiB.
+--emulated: packs only the small models, with kernels for the emulated GPU, to rehearse
+on this machine. Ends with an error above 64 MiB.
 """
 
 import argparse

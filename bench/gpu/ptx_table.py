@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows what NVIDIA's assembler makes of an artifact's kernels.
+"""Shows the machine code that NVIDIA's assembler makes of an artifact's kernels.
 
     bench/gpu/ptx_table.py [--arch sm_80,sm_90,sm_100,sm_120] MODEL.heddle|FILE.ptx|FOLDER ...
 

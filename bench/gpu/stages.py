@@ -8,8 +8,8 @@ minutes and writes results/STAGE.json when it is done; a further run goes on wit
 the stages that are missing or failed. Most valuable first: what the machine is,
 the small models on one rank, GPT-2 124M, 1558M and 355M beside PyTorch, several
 ranks on the GPU. Without a GPU it says so, measures nothing and ends with 3.
---dry-run: with a bundle of `bundle.py --emulated` and HEDDLE_RT_CUDA_PATH at the
-emulated GPU, runs the numerics there; what needs a GPU is only listed.
+--dry-run: runs the numerics on the emulated GPU, and only lists the stages that need a
+GPU. Needs a bundle of `bundle.py --emulated` and HEDDLE_RT_CUDA_PATH.
 """
 
 import argparse

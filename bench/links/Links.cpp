@@ -1,10 +1,11 @@
 //===- Links.cpp - Emulated links: time asked and time measured -----------===//
 //
 // Four ranks on a network of one level (20 microseconds, 1 GB/s). "asked" is
-// the time that the network takes, "over" how much longer the measured mean is,
-// as a fraction of it. The difference is wake-ups of threads, and on a machine
-// with fewer cores than ranks also the copies. Collectives that run at once may
-// be faster than asked, when the latency of one overlaps the bytes of another.
+// the time that the network model states. "over" is the excess of the measured
+// mean, as a fraction of that time. The excess comes from wake-ups of threads,
+// and on a machine with fewer cores than ranks also from copies. Collectives
+// that run at once may be faster than asked, when the latency of one overlaps
+// the bytes of another.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,7 +79,8 @@ private:
   std::vector<std::vector<std::unique_ptr<Communicator>>> communicators;
 };
 
-/// Runs `body` and reports its time beside the one that the network asks for.
+/// Runs `body` and reports its time beside the time that the network model
+/// states.
 template <typename Body>
 void compare(benchmark::State &state, double asked, size_t numStreams,
              Body &&body) {

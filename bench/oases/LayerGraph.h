@@ -8,7 +8,7 @@
 
 namespace heddle::bench {
 
-/// What the backward pass computes again.
+/// The values that the backward pass computes again.
 enum class Recompute {
   None,
   Layer,        ///< a whole layer, with its all-reduces

@@ -1,11 +1,12 @@
 //===- OrderSearch.h - A long search for an order of units ------*- C++ -*-===//
 //
-// Looks for a schedule that is shorter than the scheduler's, to judge that one.
+// Searches for a schedule that is shorter than the scheduler's, to judge the
+// scheduler.
 //
-// The first half of the time goes to lists of ranks, as the scheduler's, but
-// from more starts: each part of the batch lags behind the part before it by a
-// curve over the length of the program, and units of each kind go earlier or
-// later by a number of their own. Hill climbing changes curves and numbers.
+// The first half of the time goes to lists of ranks, like the scheduler's, but
+// from more starts. Each part of the batch lags behind the part before it by a
+// curve over the length of the program. Units of each kind start earlier or
+// later by a number for the kind. Hill climbing changes curves and numbers.
 //
 // The second half goes to fixed orders of the queues. A queue may then wait for
 // its next unit although another one is ready, which no list of ranks does. So

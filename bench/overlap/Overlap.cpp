@@ -6,8 +6,8 @@
 // the longer of the two: "of longer" is 1.
 //
 // Then a lone pair: an all-reduce that needs the product's result, and whose
-// result is read next. The scheduler cuts both into row chunks, so that a chunk
-// is summed while the next one is computed.
+// own result is read next. The scheduler cuts product and all-reduce into row
+// chunks, so that one chunk is summed while the next one is computed.
 //
 // Times are medians, in milliseconds. The programs take turns, so that other
 // work on the machine slows all of them.

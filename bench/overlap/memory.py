@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""What a limit of memory costs under the schedule `auto`, by simulation.
+"""The cost of a memory limit under the schedule `auto`, by simulation.
 
     bench/overlap/memory.py [--heddle build/bin/heddle] [--models gpt2,llama]
                             [--limits 80,60,40] [--mesh tp=2] [--folder memory]
 
-GPT-2 124M and Llama-3.2-1B at true size. The peak is what `none` needs in its
-arena, where activations, gradients and all else live that is no variable. With
-a limit of 80, 60 and 40 % of it, `auto` chooses what to compute again. Prints
-the arena, the predicted time of a step and the slow-down against `none`, and
-beside it what PyTorch's activation checkpointing of every layer would take,
-which is `--recompute layer`: it computes each layer's forward pass again whole.
+GPT-2 124M and Llama-3.2-1B at true size. The peak is the arena of `none`, which holds
+activations, gradients and all other values except variables. With a limit of 80, 60 and
+40 % of the peak, `auto` chooses the values to compute again. Prints the arena, the
+predicted time of a step and the slow-down against `none`. Beside it stands `--recompute
+layer`, which is PyTorch's activation checkpointing of every layer: it computes each
+layer's whole forward pass again.
 """
 
 import argparse

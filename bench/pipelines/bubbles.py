@@ -4,8 +4,8 @@ bubbles.py [--real] [--no-barrier] [--folder F] [--steps N] [SCHEDULE...]: runs 
 stages are equal with every schedule, on links that are fast against compute.
 
 Without --real, four stages run with --emulate-compute: each call sleeps for the
-time that the simulator assumes for it, so what differs is the simulator's order
-of events. A busy machine can only wake a sleeper late, so the fastest step counts.
+time that the simulator assumes for it. So only the simulator's order of events is
+tested. A busy machine can only wake a sleeper late, so the fastest step counts.
 With --real, two stages compute on two cores, and the simulator takes the calls' times
 from `heddle profile`. The machine should be idle: calls take longer beside other work.
 The result is the median of the steps whose calls take at most 5 % longer than those of
@@ -85,8 +85,8 @@ def read_trace(path, step, overlaps):
 
 
 def others_seconds():
-    """Returns the seconds for which the cores have worked for processes that this one
-    has not waited for, or were taken by the host of a virtual machine."""
+    """Returns the core seconds that went to processes for which this process has not
+    waited, or to the host of a virtual machine."""
     with open("/proc/stat") as file:
         user, nice, system, _, _, *others = map(int, file.readline().split()[1:9])
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -133,8 +133,8 @@ class Bench:
                 "--heads", "4", "--vocab", "128", "--seq", "64"]
 
     def measure_profile(self):
-        """Pipelines cannot be profiled: measures the calls of two devices that
-        compute the whole model at once, each for as many rows."""
+        """Measures the calls of a pipeline, which cannot be profiled itself. Two
+        devices compute the whole model at once, each for the rows of a micro-batch."""
         heddle("profile", *self.size(), "--batch", "4", "--mesh", "dp=2",
                "--micro-batches", "2",
                "--cluster", self.cluster, "--cores", "1", "--runs", "10",

@@ -1,13 +1,13 @@
 //===- Optimality.cpp - The planner's choice among all plans --------------===//
 //
 // Simulates every plan of a subspace, and compares the best one with the choice
-// of the planner. The subspace: all candidates of the planner (meshes, ZeRO
-// levels, sequence parallelism, micro-batches, sub-batches, recomputation,
-// pipelines and their schedules), each with the schedules `none` and `auto`;
-// and those with tensor parallelism once more for each set of the operator
-// groups of the command line, which then every device computes whole. Without
-// groups, plans that leave sub-batches and recomputation to the schedule are in
-// it, too.
+// of the planner. The subspace holds all candidates of the planner (meshes,
+// ZeRO levels, sequence parallelism, micro-batches, sub-batches, recomputation,
+// pipelines and their schedules), each with the schedules `none` and `auto`.
+// Candidates with tensor parallelism occur once more for each set of the
+// operator groups of the command line: every device then computes these
+// operators whole. Without groups, the subspace also has plans that leave
+// sub-batches and recomputation to the schedule.
 //
 //   planner_bench MODEL SEQUENCE CLUSTER DEVICES ROWS STRIDE [GLOB ...]
 //

@@ -17,12 +17,11 @@ measured plan of the experts that fits, and the ratio of the two (target: at mos
 sleeper may be woken late, so the fastest step of a run counts.
 
 All programs of a case are compiled before the first one is measured, with the
-lowest priority. Each case is written to --json as soon as it is measured, and a
-case that stands there is reported, not measured again: so the cases may be
-measured in several runs. --folder keeps what was compiled, so use a new one after
-heddle has changed. A program that fits without a limit is not compiled again for
-a limit that it keeps. The limits are parts of the memory that data parallelism
-takes without a limit.
+lowest priority. Each case is written to --json as soon as it is measured. A case that
+is in the file is reported, not measured again, so the cases may be measured in several
+runs. --folder keeps what was compiled, so use a new one after heddle has changed. A
+program that was compiled without a limit is used again for a limit that it keeps. The
+limits are parts of the memory that data parallelism takes without a limit.
 """
 
 import argparse
@@ -175,7 +174,7 @@ class Bench:
 
 
 def run_case(bench, model, network, part):
-    """Measures all plans that fit into `part` of what data parallelism takes."""
+    """Measures all plans that fit into `part` of the memory of data parallelism."""
     ample = bench.cluster(network, 1 << 34)
     plain, _ = bench.compile(bench.flags(model, PLANS[0], ample), ample)
     memory = int(part * plain["memory"]["total"])

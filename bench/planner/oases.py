@@ -10,12 +10,12 @@ degrees and batches on 32 RTX 3090. It becomes a profile of blocks, a block for
 each half-layer. One call of `heddle plan` decides all half-layers of the GPT of that
 size, for each global batch that the profile has at two degrees or more.
 
-A half-layer takes what Oases' planner counts: each all-reduce of one half of the
-batch runs beside the computation of the other. Oases' planner leaves out the
-all-reduces of the first half-layer and counts those of the last one alone, and
-charges a change of degree for overlap that it does not lose. Here the first and last
-half-layers have what waits in the order that runs, and a change takes its gathering.
-Oases' own plan comes from a second call, with its own formulas
+A half-layer takes the time that Oases' planner counts: each all-reduce of one half of
+the batch runs beside the computation of the other half. Oases' planner counts no
+all-reduces for the first half-layer, and only the all-reduces for the last one. For a
+change of degree, it charges a loss of overlap that does not happen. Here the first and
+last half-layers have the waiting times of the order that runs, and a change takes the
+time of its gathering. Oases' own plan comes from a second call, with its own formulas
 (lib/Solver/Convert/Oases.cpp has them, too).
 
 The plans are then simulated with the times of the profile: two halves of the batch,
@@ -59,8 +59,8 @@ class Choice:
         self.runtime = half["runtime_memory_mib"] * 2**20
 
     def milliseconds(self, node, nodes):
-        """What a half-layer takes in Oases' order. At both ends of the chain, the
-        shorter of computation and all-reduce has nothing beside it."""
+        """The milliseconds of a half-layer in Oases' order. At both ends of the chain,
+        nothing runs beside the shorter of computation and all-reduce."""
         f, g, c = self.forward, self.gradient, self.reduce
         time = sum(max(f[i], c) + max(f[i] + g[i], c) for i in (0, 1))
         if node == 0:
@@ -70,7 +70,7 @@ class Choice:
         return time
 
     def oases_milliseconds(self, node, nodes):
-        """What Oases' planner counts for a half-layer."""
+        """The milliseconds that Oases' planner counts for a half-layer."""
         f, g, c = self.forward, self.gradient, self.reduce
         if node == 0:
             return f[0] + g[0]
@@ -90,7 +90,8 @@ class Choice:
         return 2 * (self.gather_to(to) + to.gather_to(self))
 
     def oases_change_to(self, to, node):
-        """What Oases' planner counts for a change after a half-layer."""
+        """The milliseconds that Oases' planner counts for a change after a
+        half-layer."""
         j, k = self.degree, to.degree
         if j == k:
             return 0
@@ -100,8 +101,8 @@ class Choice:
         return j / k * to.reduce + min(self.reduce, to.gradient[after])
 
     def gather_to(self, to):
-        """The gathering of half of the batch for a larger degree. To a smaller
-        one, activations are cut."""
+        """The milliseconds to gather half of the batch for a larger degree. For a
+        smaller degree, activations are only cut."""
         share = to.degree / self.degree
         return share * self.reduce / 2 if share > 1 else 0
 
@@ -223,7 +224,8 @@ def simulate(chosen):
 
 
 def simulate_megatron(cell, layers):
-    """Everything in turn, with the whole batch; the profile may lack it."""
+    """Runs all units one after the other, with the whole batch. The profile may lack
+    it."""
     if not cell:
         return math.inf
     forward = cell["attn_forward_ms"] + cell["mlp_forward_ms"]

@@ -10,10 +10,10 @@ The profile (solver/README.md) has seconds and megabytes of one layer of GPT-2 o
 8 GPUs, for each choice of which half-layers keep their parameters sharded. It
 becomes a profile of blocks, and one call of `heddle plan` decides every layer of
 the real model under the memory limit, less the 800 MB that the profile states
-beside the layers. Beside its answer stand the least time by a knapsack over the
-counts of layers of each choice, written here from the definition alone, and all
-sharded. --all does so for every size and batch of the profile and six limits
-between all and nothing sharded.
+beside the layers. Prints two times beside its answer. The first is the least time by a
+knapsack over the counts of layers of each choice, written here from the definition
+alone. The second is the time with everything sharded. --all does so for every size and
+batch of the profile, and six limits between all and nothing sharded.
 """
 
 import argparse
@@ -62,8 +62,8 @@ def blocks_of(layer, beside):
 
 
 def find_least(layer, layers, limit):
-    """Returns the least seconds of so many layers within `limit` bytes. Tries
-    all numbers of layers of each choice."""
+    """Returns the least seconds of `layers` layers within `limit` bytes. Tries all
+    numbers of layers of each choice."""
     (t0, m0), (t1, m1), (t2, m2), (t3, m3) = (layer[c] for c in CHOICES)
     best = math.inf
     for a in range(layers + 1):

@@ -123,8 +123,9 @@ def tensor(shape, element="f32"):
 
 
 def make_images(rows):
-    """Images come as patches of 4 by 4 pixels. The letter f has the features that
-    tensor parallelism splits: of every other layer, so that two need one sum."""
+    """Images come as patches of 4 by 4 pixels. The letter f stands for the features
+    that tensor parallelism splits. Every other layer has it, so that two layers need
+    one sum."""
     shape = (rows, 48, 32, 32)
     program = Program(tensor(shape), (rows,))
     x, last = "%x", shape

@@ -44,9 +44,10 @@ MLSYS23 = [
     ("175B", 96, 12288, 96, 8, 8, 64, 64, 1, 3, 18.13, 13.75),
 ]
 SEQUENCE, VOCABULARY = 2048, 51200
-# Forward, as computed again: the product writes scores; scale, mask and softmax read
-# and write them; dropout reads and writes them and a mask of a byte; the product
-# with the values reads them. Backward: as many, and both products' operands again.
+# Forward, as computed again: the product writes scores. Scale, mask and softmax read
+# and write them. Dropout reads and writes them and a mask of a byte. The product with
+# the values reads them. The backward pass has as many accesses, and reads the operands
+# of both products again.
 PASSES = 6.5 + 6.5 + 10
 MEMORY_RATE = 0.9 * 2039e9
 

@@ -4,8 +4,8 @@
 //
 // Prints a table as Markdown: one row for each of the paper's models that the
 // profile covers, and each global batch with at least two profiled degrees. A
-// row has three times: that of the optimum with a degree for each half-layer,
-// that of the best uniform degree that fits, and that of the plan which Oases
+// row has the times of three plans: the optimum with a degree for each
+// half-layer, the best uniform degree that fits, and the plan that Oases
 // executes after it has reduced the optimum to two degrees.
 //
 //===----------------------------------------------------------------------===//

@@ -9,8 +9,8 @@ contender runs in a process of its own, on the first visible GPU, with the same
 tokens, AdamW and clipping at 1.0. Prints, and with --json writes, the median time
 of a step, tokens a second, MFU and memory of both, and the ratio. Needs a Python
 with torch for PyTorch's part. Ends with 3 if there is no GPU, before anything runs.
---rehearse: both contenders run on the CPU, ARTIFACT being a small one for it, so that
-the first run on a GPU does not fail on a trifle; nothing is measured.
+--rehearse: both contenders run on the CPU, and ARTIFACT is a small one for the CPU.
+Nothing is measured. It finds trifles that would fail the first run on a GPU.
 """
 
 import argparse

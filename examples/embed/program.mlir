@@ -1,7 +1,7 @@
-// A program of the toy dialect alone. "rows" splits the batch, "cols" the columns
-// of the first matrix. The latter propagates through relu and normalize to the
-// second product, so normalize has its rows cut. The axes do not divide 13 and
-// 30: Heddle pads and masks.
+// A program that has only ops of the toy dialect. "rows" splits the batch,
+// "cols" the columns of the first matrix. The split by "cols" propagates
+// through relu and normalize to the second product, so normalize has its rows
+// cut. The axes do not divide 13 and 30: Heddle pads and masks.
 heddle.mesh @mesh <["rows"=2, "cols"=2]>
 
 func.func @main(

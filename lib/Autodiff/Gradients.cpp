@@ -22,9 +22,9 @@ Value heddle::createSplat(OpBuilder &builder, Location loc, Type type,
   return builder.create<arith::ConstantOp>(loc, attr);
 }
 
-/// If `gradient` is zero but for a slice at a computed place, as of an
-/// iteration, builds the sum of it and `base`, which changes the slice alone;
-/// else returns null.
+/// If `gradient` is zero outside of one slice at a computed offset (such as the
+/// slice of one loop iteration), builds `gradient + base`, which changes only
+/// that slice of `base`. Otherwise returns null.
 static Value addSlice(OpBuilder &builder, Value gradient, Value base) {
   auto insert = gradient.getDefiningOp<tensor::InsertSliceOp>();
   if (!insert || !gradient.use_empty() || insert.getOffsets().empty() ||
@@ -40,9 +40,9 @@ static Value addSlice(OpBuilder &builder, Value gradient, Value base) {
       insert.getMixedStrides());
 }
 
-/// If `gradient` is an embedding's gradient without uses, returns a copy of it
-/// that starts from `base`; else null. The original stays, because it may be
-/// the gradient of other values too.
+/// If `gradient` is an embedding's gradient without uses, returns a copy of its
+/// op that starts from `base`. Otherwise returns null. The original op stays,
+/// because its result may be the gradient of other values too.
 static Value accumulateInto(OpBuilder &builder, Value gradient, Value base) {
   if (Value sum = addSlice(builder, gradient, base))
     return sum;

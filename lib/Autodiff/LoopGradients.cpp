@@ -45,7 +45,8 @@ namespace {
 struct Carried {
   BlockArgument argument;
   Value init, yielded;
-  /// The values at the start of each iteration; null where none is read.
+  /// The stack of the value at the start of each iteration. Null if the value
+  /// is not read.
   Value stack;
 
   bool isConstant() const { return yielded == argument; }
@@ -75,7 +76,7 @@ private:
                 SmallVectorImpl<OpFoldResult> &sizes,
                 SmallVectorImpl<OpFoldResult> &strides);
   /// Copies the body to the insertion point, for the given iteration. Returns
-  /// the mapping of its values.
+  /// the mapping from the body's values to the copies.
   IRMapping repeatBody(Value iteration);
 
   OpBuilder &b;
@@ -229,8 +230,9 @@ LogicalResult
 LoopGradients::build(ArrayRef<Value> resultGradients,
                      function_ref<bool(Value)> isWanted,
                      function_ref<void(Value, Value gradient)> add) {
-  // The backward loop carries the gradients of the carried values, and the sums
-  // of those of the values that all iterations use.
+  // The backward loop carries the gradients of the carried values. For each
+  // value that all iterations use, it also carries the sum of the value's
+  // gradients.
   SmallVector<Value> gradientInits;
   for (auto [value, gradient] : llvm::zip(carried, resultGradients))
     if (value.hasGradient())

@@ -51,8 +51,8 @@ mlir::Value loadVariable(mlir::OpBuilder &builder, mlir::Location loc,
 void storeVariable(mlir::OpBuilder &builder, mlir::Location loc,
                    VariableOp variable, mlir::Value value);
 
-/// Returns how the optimizer updates the parameter (`heddle.group`); null if
-/// the options of the training step say it.
+/// Returns the parameter's group (`heddle.group`), which states how the
+/// optimizer updates it. Null if the options of the training step state that.
 GroupAttr getGroup(VariableOp parameter);
 
 /// Checks that the learning rate of every parameter's group is a variable of

@@ -106,7 +106,7 @@ static constexpr int64_t kMaxHeadSize = int64_t(1) << 16;
 static FailureOr<LlamaConfig> readLlamaConfig(Config &config,
                                               const ImportOptions &options) {
   LlamaConfig c;
-  // If null, they are num_attention_heads and hidden_size /
+  // If null, the values are num_attention_heads and hidden_size /
   // num_attention_heads.
   config.mayBeNull({"num_key_value_heads", "head_dim"});
   c.vocabulary = config.positiveInteger({"vocab_size"});

@@ -33,7 +33,7 @@ enum class Activation { Gelu, GeluTanh, Relu, Silu };
 std::optional<Activation> parseActivation(llvm::StringRef name);
 extern const llvm::StringLiteral supportedActivations;
 
-/// A parameter: a variable, and the checkpoint tensor of which it is a reshape.
+/// A parameter: a variable, and the checkpoint tensor that it is a reshape of.
 struct Parameter {
   /// Name without the family's prefix: "h.0.attn.c_attn.weight".
   std::string name;

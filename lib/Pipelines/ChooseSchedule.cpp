@@ -31,12 +31,13 @@ static constexpr double kNearBound = 1.02;
 /// the least number of layers of a deep one.
 static constexpr int64_t kFewLayers = 2, kMoreLayers = 6, kManyLayers = 17;
 
-/// A deep model is compiled whole if its predicted memory, over that of a
-/// device, is between these: it may fit or not, by the order of its ops.
+/// A deep model is compiled whole if the ratio of its predicted memory to a
+/// device's memory is between these bounds. Whether such a model fits depends
+/// on the order of its ops.
 static constexpr double kSurelyFits = 0.97, kNeverFits = 1.3;
 
 namespace {
-/// What the options and the plan state of a schedule.
+/// The settings of a schedule that the options and the plan state.
 struct Stated {
   Overlap overlap = Overlap::None;
   std::optional<int64_t> subBatches;
@@ -62,18 +63,18 @@ private:
   /// Tries the variants of a number of sub-batches. Returns false if the first
   /// of them does not compile.
   bool tryParts(int64_t parts);
-  /// Tries optimal recomputation with other limits, until the arena fills what
-  /// is left for it. The limits are of tensors before ops are fused, which are
-  /// more than the arena has.
+  /// Tries optimal recomputation with other limits, until the arena fills the
+  /// memory that is left for it. A limit applies to tensors before ops are
+  /// fused. These take more memory than the arena.
   void fillMemory(VariantPrediction first);
   /// Predicts a variant, from short models if it is deep enough.
   std::optional<VariantPrediction> predict(ScheduleVariant variant);
-  /// Compiles and simulates a variant of the model with so many of its equal
-  /// layers; 0: with all.
+  /// Compiles and simulates a variant of the model with only `layers` of its
+  /// equal layers. 0: with all of them.
   std::optional<VariantPrediction> compile(ScheduleVariant variant,
                                            int64_t layers);
   bool mayScatterSums() const;
-  /// Returns the training step of the model with so many layers, or null.
+  /// Returns the training step of the model with `layers` layers, or null.
   ModuleOp getStep(int64_t layers);
 
   ModuleOp module;
@@ -156,8 +157,8 @@ ModuleOp Chooser::getStep(int64_t layers) {
   return known->second.get();
 }
 
-/// Returns what a model of `layers` layers takes, if two models have `few` and
-/// `more` layers.
+/// Predicts a model of `layers` layers, linearly from the predictions for
+/// kFewLayers (`few`) and kMoreLayers (`more`).
 static VariantPrediction extrapolate(const VariantPrediction &few,
                                      const VariantPrediction &more,
                                      int64_t layers) {
@@ -177,10 +178,11 @@ static VariantPrediction extrapolate(const VariantPrediction &few,
 }
 
 std::optional<VariantPrediction> Chooser::predict(ScheduleVariant variant) {
-  // What a variant warns of, the chosen one warns of again.
+  // Drops warnings: compiling the chosen variant emits them again.
   ScopedDiagnosticHandler silent(module.getContext(),
                                  [](Diagnostic &) { return success(); });
-  // The limit of optimal recomputation is that of the whole model.
+  // The limit of optimal recomputation is for the whole model, so it would not
+  // fit a short one.
   if (layers >= kManyLayers && variant.recompute != RecomputeMode::Optimal)
     if (auto few = compile(variant, kFewLayers))
       if (auto more = compile(variant, kMoreLayers)) {
@@ -289,14 +291,14 @@ void Chooser::fillMemory(VariantPrediction first) {
             {first.variant.subBatches, RecomputeMode::Optimal, int64_t(limit)}))
       return;
     double before = std::exchange(arena, double(choice.tried.back().arena));
-    // Nothing is left to compute again.
+    // No further tensor can be recomputed.
     if (arena > room && arena == before)
       return;
   }
 }
 
-/// Returns whether the program may have sums that are not scattered yet. Those
-/// of a standard plan come from tensor parallelism.
+/// Returns whether the program may have sums that are not scattered yet. In a
+/// standard plan, such sums come from tensor parallelism.
 bool Chooser::mayScatterSums() const {
   if (stated.scatterSums)
     return false; // scattered already, or not wanted
@@ -310,8 +312,8 @@ std::optional<ScheduleChoice> Chooser::choose() {
   int64_t first = stated.subBatches.value_or(1);
   if (!tryParts(first))
     return std::nullopt;
-  // Parts do not compute less than the whole, nor send less. If even that bound
-  // is nearly reached, there is nothing to gain.
+  // Sub-batches together compute and send no less than the whole batch. If a
+  // variant is already near this bound, there is nothing to gain.
   double bound = choice.tried.front().bound;
   for (int64_t parts = first + 1;
        !stated.subBatches && parts <= kMostSubBatches; ++parts) {
@@ -341,7 +343,8 @@ std::optional<ScheduleChoice> Chooser::choose() {
     chunked.exchangeChunks = chunks;
     tryVariant(chunked);
   }
-  // A ring cuts exchanges along the rows, and chunks those along others.
+  // A ring cuts exchanges along the rows. Chunks cut them along other
+  // dimensions.
   if (!stated.exchangeRing) {
     whole.exchangesInRing = true;
     tryVariant(whole);

@@ -90,7 +90,7 @@ LogicalResult heddle::choosePlan(ModuleOp module,
       plan->setSubBatches(parts);
       plan->options["sub_batches"] = "--overlap";
     }
-    // A prediction is of the plan as it was written.
+    // The plan's prediction only holds for the plan as it was written.
     if (options.overlap || options.recompute || options.subBatches != 0 ||
         options.exchangeChunks > 1 || options.exchangeRing ||
         options.scatterSums)

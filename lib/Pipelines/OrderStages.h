@@ -7,12 +7,12 @@
 
 namespace heddle {
 
-/// Orders the work of a pipeline's stages by the times that their programs take
-/// on the cluster, which the simulator knows once the programs are executable:
-/// makes the schedule of the plan for these times and keeps it as the module's
-/// table (`heddle.stage_table`). All passes count as equally long without a
-/// cluster, or if it states no rate of a type in which a program computes. A
-/// table of the plan stays.
+/// Makes the schedule of a pipeline's stages, and keeps it as the module's
+/// table (`heddle.stage_table`). The schedule is that of the plan, for the
+/// times that the stages' programs take on the cluster. The simulator knows
+/// these times once the programs are executable. All passes count as equally
+/// long without a cluster, or if the cluster states no rate of a type in which
+/// a program computes. If the plan itself has a table, that table stays.
 mlir::LogicalResult orderStages(mlir::ModuleOp module,
                                 const CompileOptions &options);
 

@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// Each function adds the passes that lead from the phase before to the one that
-// it is named for. Pipelines.cpp says why each pass stands where it stands.
+// Each function adds the passes that lead to the phase in its name from the
+// phase before it. Pipelines.cpp says why each pass stands where it stands.
 
 void buildAutodiffPipeline(mlir::OpPassManager &passes,
                            const TrainingOptions &options);

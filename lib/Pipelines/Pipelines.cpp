@@ -86,12 +86,13 @@ void heddle::buildShardPipeline(OpPassManager &passes,
     passes.addPass(createExplainShardingsPass());
   // Chooses a sharding for every op and value.
   passes.addPass(createPropagateShardingsPass());
-  // Before padding and reshards are stated, which follow from the factors.
+  // Before the passes that state padding and reshards, which follow from the
+  // factors.
   ReadStoredRowsPassOptions rows;
   rows.cluster = options.cluster;
   passes.addPass(createReadStoredRowsPass(rows));
-  // Before the reshards that it changes. It adds axes to factors alone, and
-  // looks at what is gathered and summed between ops.
+  // Before the reshards that it changes. The pass adds axes to factors only. It
+  // decides by the gathers and sums between ops.
   if (options.scatterSums.value_or(false)) {
     ScatterSumsPassOptions scatter;
     scatter.cluster = options.cluster;
@@ -167,7 +168,8 @@ void heddle::buildKernelPipeline(OpPassManager &passes) {
   // are flattened.
   passes.addPass(createInlineCallsPass());
   passes.addPass(createFlattenControlFlowPass());
-  // What a loop kept for another one is known now.
+  // The inserted values that slices read are known now, because the loops are
+  // written out.
   passes.addPass(createForwardSlicesPass());
   // The remaining loops become calls of programs of their own.
   passes.addPass(createOutlineLoopsPass());
@@ -182,7 +184,7 @@ void heddle::buildKernelPipeline(OpPassManager &passes) {
   passes.addPass(createPadVocabularyPass());
   // While biases and sums are still separate ops.
   passes.addPass(createFuseEpiloguesPass());
-  // When products have their final operands.
+  // After epilogues, because products then have their final operands.
   passes.addPass(createFusePackingPass());
   // Last, because it makes ops that only lowering knows.
   passes.addPass(createFuseLibraryEpiloguesPass());

@@ -33,8 +33,9 @@ static FailureOr<std::optional<Phase>> getPhase(ModuleOp module) {
   return phase;
 }
 
-/// Returns the schedule of the options or else of the module's plan. What the
-/// options or the plan say of recomputation counts more than the schedule.
+/// Returns the schedule of the options, or else of the module's plan. A
+/// recomputation that the options or the plan state overrides that of the
+/// schedule.
 static NamedSchedule getSchedule(ModuleOp module, const Plan &plan,
                                  const CompileOptions &options) {
   NamedSchedule schedule =
@@ -158,8 +159,8 @@ private:
   LogicalResult applyAnyPlan();
   /// Checks that stages without a barrier need not wait to clip gradients.
   LogicalResult verifyClip(const Plan &plan);
-  /// Holds the variables, whose storage is known now, against the memory of the
-  /// cluster's devices.
+  /// Checks that the variables, whose storage is known now, fit into the memory
+  /// of the cluster's devices.
   LogicalResult verifyMemory(const Plan &plan);
   LogicalResult runPhase(Phase phase,
                          llvm::function_ref<void(OpPassManager &)> build);
@@ -223,8 +224,8 @@ PhaseRunner::runPhase(Phase phase,
   return success();
 }
 
-/// When the programs are those that run, their times are known, and stages can
-/// be ordered by them.
+/// Orders the stages by the times of their programs, which are known now that
+/// the programs are executable.
 LogicalResult PhaseRunner::runExecutable() {
   if (present >= Phase::Executable || last < Phase::Executable)
     return success();
@@ -287,7 +288,8 @@ LogicalResult PhaseRunner::applyAnyPlan() {
                 "batch, heads or features that it names; declare a heddle.mesh "
                 "in the program and shardings of its arguments";
   }
-  // A program with a mesh of its own has no plan that could say so.
+  // A program with a mesh of its own has no plan that could state the number of
+  // sub-batches.
   int64_t subBatches = options.subBatches;
   if (subBatches == 0)
     subBatches =
@@ -319,7 +321,8 @@ LogicalResult PhaseRunner::verifyMemory(const Plan &plan) {
   std::vector<PlanProblem> problems = verifyPlanMemory(module, plan, **cluster);
   if (problems.empty())
     return success();
-  // The plan of the module is written anew, so its lines are others.
+  // The module's plan is printed anew, so its line numbers differ from the
+  // file's.
   PlanPosition at;
   if (llvm::Expected<Plan> read = parsePlan(options.planText, options.planPath))
     at = read->getPosition("storage");

@@ -18,7 +18,7 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// A computation, as its call is recognized.
+/// A computation, with the properties by which its call is recognized.
 struct Computation {
   Operation *op; ///< in the module that is ordered
   ServesAttr serves;
@@ -52,9 +52,9 @@ getComputations(ModuleOp copy,
   return computations;
 }
 
-/// Gives each computation the time of its call. Both stand in the same order.
-/// Not every computation becomes a call: views take no time. Not every call was
-/// a computation: some copy.
+/// Gives each computation the time of its call. Computations and calls stand in
+/// the same order. A computation may have no call, because views take no time.
+/// A call may have no computation, because some calls copy.
 static void attach(rt::ProgramOp program, ArrayRef<Computation> computations,
                    CostModel &model) {
   Builder builder(program.getContext());
@@ -81,8 +81,8 @@ LogicalResult heddle::attachUnitTimes(ModuleOp module,
                                       const CompileOptions &options) {
   if (!options.makeCostModel)
     return success();
-  // The module itself goes through the same passes later. What they warn of and
-  // remark on is told then; an error ends the compilation here.
+  // Drops warnings and remarks: the module itself goes through the same passes
+  // later, which then emit them. An error ends the compilation here.
   ScopedDiagnosticHandler onlyErrors(
       module.getContext(), [](Diagnostic &diagnostic) {
         return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);

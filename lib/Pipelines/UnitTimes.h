@@ -8,10 +8,10 @@
 namespace heddle {
 
 /// Gives the computations of a module of phase `kernels` the attribute
-/// kSecondsAttrName, by which the scheduler orders them: what
-/// `options.makeCostModel` says of the calls that they become. Does nothing
-/// without such a model. Fails, with the errors of the passes, if the module
-/// cannot be lowered to calls.
+/// kSecondsAttrName, by which the scheduler orders them. Its value is the time
+/// that `options.makeCostModel` predicts for the call that the computation
+/// becomes. Does nothing without such a model. Fails, with the errors of the
+/// passes, if the module cannot be lowered to calls.
 mlir::LogicalResult attachUnitTimes(mlir::ModuleOp module,
                                     const CompileOptions &options);
 

@@ -25,8 +25,8 @@ def _folders(packages: Iterable[ModuleType]) -> list[pathlib.Path]:
 def last_call(
     problem: BaseException, *packages: ModuleType
 ) -> tuple[pathlib.Path, int] | None:
-    """Returns file and line of the last call outside of the packages, Python's
-    library and this package."""
+    """Returns file and line of the last call whose code belongs neither to the
+    packages, nor to Python's library, nor to this package."""
     inner = [_OWN, *_folders(packages)]
     calls = [
         (file, line)

@@ -55,8 +55,8 @@ def _check_integers(array: Array, target: np.dtype, what: str) -> None:
 
 
 def to_memory(value: npt.ArrayLike, type_name: str, what: str) -> Array:
-    """Returns `value` as contiguous memory of the runtime's type; the array
-    itself if it is that already. `what` names it in errors."""
+    """Returns `value` as contiguous memory of the runtime's type. Returns the array
+    itself if it already is. `what` names it in errors."""
     array = np.asarray(value)
     target = memory_type(type_name)
     if type_name == "bf16":

@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """The tensor of the model's checkpoint that a variable is a reshape of."""
+    """The checkpoint's tensor of which a variable is a reshape."""
 
     name: str
     shape: tuple[int, ...]
@@ -22,8 +22,8 @@ class Checkpoint:
 
 @dataclasses.dataclass(frozen=True)
 class Variable:
-    """A tensor that lives from step to step. It is whole, also where a plan cuts
-    it into slices."""
+    """A tensor that lives from step to step. Its shape is that of the whole tensor,
+    even if a plan cuts it into slices."""
 
     name: str
     type: str

@@ -201,8 +201,8 @@ class Session:
         save_file({v.name: self.read(v.name) for v in self._kept()}, pathlib.Path(path))
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Reads the variables that `save` wrote; changes none if one is missing
-        or has another shape."""
+        """Reads the variables that `save` wrote. If one is missing or has another
+        shape, changes none."""
         values = load_file(pathlib.Path(path))
         for variable in self._kept():
             if variable.name not in values:
@@ -220,8 +220,7 @@ class Session:
 
 
 def _shapes(port: Port) -> list[tuple[int, ...]]:
-    """Returns the shapes that the port's memory may have. The last one is that
-    of results."""
+    """Returns the shapes that the port's memory may have. Results have the last one."""
     if port.count == 1:
         return [port.shape]
     shapes = [(port.count, *port.shape)]

@@ -5,12 +5,11 @@ this CPU.
            --gpu build/lib/emulated-gpu --scratch FOLDER [--long] [--part K/N] \\
            [--only CASE] [MODEL ...]
 
-A case is a plan of matrix.py, a schedule of schedules.py (tp4+oases), a pipeline
-of pipelines.py (pp2-tp2/zb-h1), or one of the first two with rows of a shape
-(serial+bf16@warp), which --gpu-rows forces. Bounds are those of these scripts. The
-emulated GPU runs its streams in a random legal order. A second run, in another
-order, must give the same bits: that of a pipeline, and with --long that of every
-case.
+A case is a plan of matrix.py, a schedule of schedules.py (tp4+oases), or a pipeline of
+pipelines.py (pp2-tp2/zb-h1). For the first two, --gpu-rows can force the shape of rows
+(serial+bf16@warp). The bounds are those of these scripts. The emulated GPU runs its
+streams in a random legal order. A second run of a pipeline, and with --long of every
+case, in another order, must give the same bits.
 """
 
 import argparse
@@ -104,7 +103,7 @@ class Comparison:
         self.serial = {}
 
     def expect(self, key, train):
-        """Returns what train() does, which one call of each key does."""
+        """Returns the result of train(), which only the first call with a key runs."""
         if key not in self.serial:
             losses, _ = self.serial[key] = train()
             # At this rate a very wide model overshoots.

@@ -29,7 +29,7 @@ MESHES = {
     "pp2-zero2": (["--mesh", "pp=2,dp=2", "--zero", "2"], 4),
     "pp2-cp2": (["--mesh", "pp=2,cp=2"], 4),
     "pp2-sequence2": (["--mesh", "pp=2,tp=2", "--sequence"], 4),
-    # Beside what else a plan decides.
+    # With the other decisions of a plan.
     "pp3": (["--mesh", "pp=3"], 5),
     # Heads of which one of four devices has none.
     "pp2-dp2-tp2-zero1": (["--mesh", "pp=2,dp=2,tp=2", "--zero", "1",
@@ -54,8 +54,8 @@ SCHEDULES = ["gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"]
 matrix.MODELS["gpt2-deep"] = dict(matrix.gpt2(64, 32, 4, dropout=0.1), n_layer=4)
 matrix.MODELS["llama-deep"] = dict(matrix.llama(64, 8, 4), num_hidden_layers=4)
 MODELS = ["gpt2", "llama", "gpt2-odd", "gpt2-dropout", "gpt2-deep", "llama-deep"]
-# The cases of every check: every schedule, with and beside what else a plan
-# decides, but not all of their pairs.
+# The cases of every check: every schedule, alone and with the other decisions of a
+# plan, but not all pairs of them.
 SHORT = {
     "gpt2": ["pp2-free/zb-h2", "pp2-tp2/zb-h1", "pp2-dp2/gpipe",
              "pp2-zero1/interleaved", "pp4/zb-v"],

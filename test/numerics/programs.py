@@ -22,8 +22,8 @@ def on_one_device(text):
 
 
 def as_pipeline(text, stages):
-    """Returns the program with a new first axis of its mesh, "pp" of size 2, and
-    the attribute that cuts it into so many stages."""
+    """Returns the program with a new first axis of its mesh, "pp" of size 2, and the
+    attribute that cuts it into `stages` stages."""
     schedule = "one_f_one_b" if stages == 2 else "interleaved"
     pipeline = 'heddle.pipeline = #heddle.pipeline<"pp", %s, stages %d>' % (
         schedule, stages)

@@ -31,7 +31,7 @@ SCHEDULES["scatter-ring"] = ["--overlap", "auto", "--scatter-sums",
                              "--cluster", "laptop-cpu"]
 PLANS = ["serial", "tp4", "dp2-tp2", "zero3", "ring4", "sequence4"]
 MODELS = ["gpt2-dropout", "llama-dropout"]
-# What every check runs: each schedule, plan and model, but not all of their
+# The cases of every check: each schedule, plan and model, but not all of their
 # combinations.
 COVER = {
     "gpt2-dropout": {

@@ -59,7 +59,7 @@ class Stage:
                 needed += readers or [writer]
             self.uses[slot] = (len(self.entries), stream), []
         entry["after"] = []
-        # A wait for an entry is one for all earlier ones of its stream.
+        # A wait for an entry also covers all earlier entries of its stream.
         for other, of in sorted(needed, reverse=True):
             if of != stream and other > self.waited.get((stream, of), -1):
                 entry["after"].append(other)

@@ -11,7 +11,7 @@ equal those of the program whose collectives run on the compute stream.
 from matrix import Model, expect_bits, keep_bits, stream_order
 from programs import Programs, Report, get_parser
 
-# The scheduler's own order, and orders that test what streams and events allow.
+# The scheduler's own order, and orders that test the limits of streams and events.
 ORDERS = ["auto", "earliest", "latest"] + [
     "random:%d" % seed for seed in range(1, 11)]
 # For each model, the plans that it runs under and the number of orders.

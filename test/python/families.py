@@ -136,8 +136,8 @@ def make(name: str, mask: bool = False, **other: Any) -> Case:
 
 
 def random_sizes(name: str, seed: int) -> dict[str, Any]:
-    """Returns sizes for a configuration of the family, which need not divide by
-    those of a mesh."""
+    """Returns sizes for a configuration of the family. The axes of a mesh need not
+    divide them."""
     draw = random.Random(f"{name}{seed}").choice
     heads, size, layers = draw([2, 3, 4, 5]), draw([4, 6, 8]), draw([1, 2, 3])
     inner = draw([16, 28, 37, 48])

@@ -23,7 +23,7 @@ def case(*args: Any) -> Callable[..., Any]:
 
 
 def with_gradient(function: Callable[..., Any], *args: Any) -> Any:
-    """Returns the sum of squares of what the function returns, with gradients."""
+    """Returns the sum of the squares of the function's results, with gradients."""
 
     def loss(*args: Any) -> Any:
         return jnp.sum(function(*args) ** 2)

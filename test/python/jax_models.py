@@ -1,4 +1,4 @@
-"""Further programs that heddle.jax is tested with: what models are built of."""
+"""Further programs to test heddle.jax with: the building blocks of models."""
 
 from typing import Any
 

@@ -93,7 +93,7 @@ def _check_gradients(
         for name, parameter in twin.named_parameters()
         if parameter.grad is not None
     }
-    # Some gradients are zero but for rounding, such as those of biases before a
+    # Some gradients differ from zero only by rounding, such as those of biases before a
     # norm.
     floor = 1e-3 * max(map(np.linalg.norm, expected_gradients.values()))
     for name, gradient in expected_gradients.items():

@@ -23,8 +23,8 @@ class Families(unittest.TestCase):
             self._check(name, "one", mask=True)
 
     def test_rows_are_bound_later(self) -> None:
-        """One export for any number of rows: the text is that of an export for this
-        number, but for the numbers of values."""
+        """One export for any number of rows gives the text of an export for this
+        number. Only the numbers of values may differ."""
         for name in families.FAMILIES:
             model, batch = families.make(name)
             traced = heddle.torch.Traced(model, batch)

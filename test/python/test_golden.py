@@ -1,4 +1,4 @@
-"""The texts that tests without PyTorch read are those of today."""
+"""The stored texts that tests without PyTorch read equal the texts of today."""
 
 import pathlib
 import unittest

@@ -45,8 +45,8 @@ class Gpt2Test(unittest.TestCase):
         self.check(False, False, "softmax")
 
     def test_memory(self) -> None:
-        """Layers in a scan need less than unrolled ones: when their loops are written
-        out, what the backward loop computes again stays apart."""
+        """Layers in a scan need less memory than unrolled ones, because values that the
+        backward loop computes again are not merged with the forward loop's."""
         sizes = SMALL | dict(layers=6, width=64, length=32)
         for attention in ("heddle", "softmax"):
             arenas = []

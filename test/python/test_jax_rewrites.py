@@ -51,7 +51,8 @@ class RewriteTest(unittest.TestCase):
         self.same(kinds, integers(0, 99, 9), index, integers(1, 99, 7))
 
     def test_scan_keeps_no_copies(self) -> None:
-        """What a loop keeps for its backward loop is read where it was computed."""
+        """Values that a loop keeps for its backward loop are read where they were
+        computed."""
 
         def step(w, x):
             def loss(w):
@@ -387,7 +388,7 @@ class RefusalTest(unittest.TestCase):
 
 
 class ArrangementTest(unittest.TestCase):
-    """What JAX writes in a form that would cost copies or passes over memory."""
+    """Forms of JAX's ops that would cost copies or passes over memory."""
 
     def same(self, function: object, *args: object, **options: object) -> str:
         with heddle.jax.compile(function, *args, **options) as program:

@@ -88,7 +88,7 @@ def reduced(x: torch.Tensor) -> torch.Tensor:
     return torch.cat(results)
 
 
-# Of rows of zeros, too, whose norms PyTorch gives no gradient.
+# Also for rows of zeros, for whose norms PyTorch gives no gradient.
 NORMS: list[Function] = [
     lambda x: F.normalize(x, dim=-1), lambda x: x.norm(dim=1),
     lambda x: x.norm(3, dim=1), lambda x: x.std(1),
@@ -117,7 +117,7 @@ class Ops(unittest.TestCase):
         self._check(Each(NORMS, 4, 6), x)
 
     def test_norms_of_nan(self) -> None:
-        """Numbers that are none are not taken for zeros."""
+        """NaNs are not taken for zeros."""
 
         class Norms(nn.Module):
             def __init__(self) -> None:

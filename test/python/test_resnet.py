@@ -1,10 +1,10 @@
 """ResNet-18 on images of 32x32 trains on four devices with PyTorch's losses.
 
-Training amplifies rounding: batch norms of few elements and ReLUs turn a difference
-of 1e-7 into one of 1e-5 after three steps and of 1e-4 after six. PyTorch in float32
-is as far from PyTorch in float64 as that, and so are two runs of it whose sums have
-another order. So float64 is the reference here, and the bound of the losses after
-the first three steps is what PyTorch's own rounding does.
+Training amplifies rounding: batch norms of few elements and ReLUs turn a difference of
+1e-7 into one of 1e-5 after three steps and of 1e-4 after six. PyTorch in float32
+differs from PyTorch in float64 by as much, and so do two runs with sums in different
+orders. So float64 is the reference here. After the first three steps, the bound of the
+losses is the error of PyTorch's own rounding.
 """
 
 import copy

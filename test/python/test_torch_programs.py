@@ -1,5 +1,5 @@
-"""Gradients and ten steps of the programs, on one device and on four; and errors for
-what cannot be right."""
+"""Gradients and ten steps of the programs, on one device and on four, and errors for
+programs that Heddle cannot compute correctly."""
 
 import threading
 import unittest

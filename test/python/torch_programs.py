@@ -21,7 +21,7 @@ def program(make: Callable[[], Case]) -> Callable[[], Case]:
 
 
 class Of(nn.Module):
-    """Parts, and what is computed with them."""
+    """Modules, and a function that computes with them."""
 
     def __init__(self, function: Callable[..., Any], **parts: Any) -> None:
         super().__init__()
@@ -267,7 +267,7 @@ def rows_set() -> Case:
 @program
 def equal_rows_set() -> Case:
     """Rows with equal ids: the last one stays. PyTorch's gradient of such rows is
-    wrong, so these need none."""
+    wrong, so the test takes rows that need no gradient."""
 
     def function(m: Any, x: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
         y = m.layer(x)
@@ -296,7 +296,7 @@ def rows_from_the_end() -> Case:
 
 @program
 def large_integers() -> Case:
-    """Numbers above 2^24, which f32 would join."""
+    """Numbers above 2^24, of which f32 would make some equal."""
 
     def function(m: Any, x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
         values, order = (n + 2**24).sort(-1)

@@ -72,7 +72,7 @@ tools::openSession(const fs::path &artifact, const SessionFlags &flags,
         !problem.empty())
       return runtime::error(problem);
   auto session = runtime::Session::load(artifact, options);
-  // Somebody who emulates a cluster wants no GPU.
+  // Emulating a cluster needs no GPU.
   if (session.ok() && !options.network &&
       (!options.job || options.job->process() == 0))
     if (std::string gpu = (*session)->unusedGpu(); !gpu.empty())

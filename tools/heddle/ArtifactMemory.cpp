@@ -21,7 +21,7 @@ static Coordinates coordinatesOf(const runtime::Manifest &manifest,
   return coordinates;
 }
 
-/// Returns which slots of a table a list uses.
+/// Returns, for each slot of a table, whether a list uses it.
 static std::vector<bool> slotsOf(const runtime::TableInfo &table,
                                  const runtime::TableList &list) {
   std::vector<bool> used(table.slots.size());
@@ -86,7 +86,7 @@ static std::string nameOf(const runtime::Manifest &manifest,
 }
 
 std::vector<RankMemory> tools::getMemory(const runtime::Manifest &manifest) {
-  // Ranks of the same sets are alike.
+  // Ranks that use the same sets have the same memory.
   std::map<std::vector<bool>, size_t> known;
   std::vector<std::vector<Coordinates>> members;
   for (int64_t rank = 0; rank < manifest.numDevices(); ++rank) {

@@ -11,8 +11,8 @@
 
 namespace heddle::tools {
 
-/// Bytes of memory of each of the ranks that have the same variables, programs
-/// and tables.
+/// The bytes of memory of one rank. All ranks with the same variables, programs
+/// and tables share an entry.
 struct RankMemory {
   std::string ranks; ///< their common coordinates, such as "pp 0"
   /// By role of the variables.

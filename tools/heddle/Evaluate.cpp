@@ -12,7 +12,7 @@ using namespace heddle::tools;
 namespace {
 struct EvaluateCommandFlags {
   CompileFlags compile;
-  /// The options that `heddle compile` has, too.
+  /// The options that `heddle compile` has too.
   std::vector<CLI::Option *> compileOptions;
   EvaluateFlags evaluate;
 };

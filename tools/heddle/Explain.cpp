@@ -18,23 +18,23 @@ using namespace heddle::tools;
 
 namespace {
 struct ExplainCommandFlags {
-  // Of a plan.
+  // Flags of a plan.
   CompileFlags compile;
   std::string plan;
   std::vector<std::string> diff;
   std::string page;
   bool json = false;
-  // Of a schedule alone.
+  // Flags of a schedule without a model.
   std::string schedule;
   int64_t devices = 4, chunks = 0, mostInFlight = 0;
   int64_t microBatches = 0; ///< 0: those of a table, or 8
   std::vector<double> times = {1, 1, 1};
-  /// A flag that was given, but is only for schedules by name.
+  /// A flag that was given but only applies to a schedule by name.
   std::string flagOfNames;
 };
 } // namespace
 
-/// Makes the schedule of a name, or reads it from a file.
+/// Makes the schedule with a name, or reads the schedule from a file.
 static llvm::Expected<StageSchedule>
 getSchedule(const ExplainCommandFlags &flags) {
   std::optional<PipelineSchedule> known = parseScheduleName(flags.schedule);
@@ -100,7 +100,7 @@ static int runExplainCommand(ExplainCommandFlags &flags) {
 }
 
 /// Adds the flags of the schedule to draw, which needs no model. Returns the
-/// one that names it.
+/// flag that names the schedule.
 static CLI::Option *addScheduleFlags(CLI::App &app,
                                      ExplainCommandFlags &flags) {
   const char *group = "A schedule, drawn without a plan";
@@ -160,8 +160,8 @@ void tools::addExplainCommand(CLI::App &app, int &result) {
           ->check(notEmpty("two plans' files"));
   addTrainingFlags(*command, compile);
   addVerificationFlag(*command, compile);
-  // That of the learning rate, which changes no plan. Here, the name is that of
-  // a pipeline's schedule.
+  // Removes the --schedule of the learning rate, which changes no plan. In this
+  // command, --schedule names the schedule of a pipeline.
   CLI::Option *rate = command->get_option("--schedule");
   llvm::erase(compile.trainingOptions, rate);
   command->remove_option(rate);

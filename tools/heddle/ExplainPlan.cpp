@@ -20,7 +20,8 @@ static bool isStated(const CompileFlags &flags, llvm::StringRef name) {
   });
 }
 
-/// Takes from the plan's prediction what the flags do not state of the step.
+/// Completes the flags from the plan's prediction: the properties of the step
+/// that the flags do not state.
 static void usePrediction(CompileFlags &flags, const Plan &plan,
                           std::optional<ModelKind> kind) {
   if (!plan.prediction)
@@ -114,8 +115,8 @@ int tools::explainPlanFile(CompileFlags flags, const std::string &plan,
   return exitSuccess;
 }
 
-/// Returns the rows of a step, of all micro-batches, as far as the flags know:
-/// an .mlir file has as many rows for every plan.
+/// Returns the rows of a step over all micro-batches. An .mlir file has the
+/// same rows under every plan, so they need no flag.
 static int64_t getRows(const CompileFlags &flags) {
   return flags.model.batch.value_or(1) * flags.options.training.microBatches;
 }

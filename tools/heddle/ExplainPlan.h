@@ -7,10 +7,11 @@
 
 namespace heddle::tools {
 
-/// Explains the plan of a file for the model and cluster of the flags. What the
-/// flags do not state of the step (rows, micro-batches, positions, bf16,
-/// optimizer) is that of the plan's prediction, if it has one. Also writes the
-/// page `page` for a browser, if it is not empty. Returns the exit code.
+/// Explains the plan of a file for the model and cluster of the flags.
+/// Properties of the step that the flags do not state (rows, micro-batches,
+/// positions, bf16, optimizer) come from the plan's prediction, if it has one.
+/// If `page` is not empty, also writes that page for a browser. Returns the
+/// exit code.
 int explainPlanFile(CompileFlags flags, const std::string &plan, bool json,
                     const std::string &page);
 

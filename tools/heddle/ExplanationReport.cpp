@@ -27,8 +27,8 @@ static bool exceeds(const PlanExplanation &explanation, int64_t bytes) {
   });
 }
 
-/// Returns what keeps the operator from taking less time: the memory, if the
-/// runner-up would be faster and does not fit.
+/// Returns the resource that limits the operator's time. It is the memory if
+/// the runner-up would be faster but does not fit.
 static std::string getBinding(const PlanExplanation &explanation,
                               const OperatorUse &use) {
   const OperatorChoice *choice = explanation.findChoice(use.name);
@@ -121,7 +121,8 @@ void tools::printExplanation(const PlanExplanation &explanation) {
     for (const OperatorChoice &choice : explanation.choices) {
       if (choice.isVariable != areVariables)
         continue;
-      // What costs nothing is stored as its uses want it.
+      // A variable whose storage takes no time already has the layout of its
+      // uses.
       if (areVariables && choice.chosen.seconds == 0) {
         free += choice.count;
         continue;

@@ -1,5 +1,4 @@
-//===- ExplanationReport.h - Explanations of plans as text and JSON ----*- C++
-//-*-===//
+//===- ExplanationReport.h - Plans explained as text and JSON ---*- C++ -*-===//
 
 #ifndef HEDDLE_TOOLS_HEDDLE_EXPLANATIONREPORT_H
 #define HEDDLE_TOOLS_HEDDLE_EXPLANATIONREPORT_H

@@ -376,8 +376,8 @@ void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
                "model compiles in a third of the time, and its steps take "
                "longer. For tests and short trials (also by the environment: "
                "HEDDLE_OPTIMIZE_KERNELS=0)");
-  // Not an environment name of the flag: with it, the flag would count as given
-  // to commands that take a compiled artifact.
+  // Not CLI11's environment name of the flag: the flag would then count as
+  // given for commands that take a compiled artifact.
   const char *optimizes = std::getenv("HEDDLE_OPTIMIZE_KERNELS");
   if (optimizes && llvm::StringRef(optimizes) == "0")
     flags.options.optimizesKernels = false;

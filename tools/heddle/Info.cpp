@@ -69,7 +69,7 @@ static int describeArtifact(const fs::path &path, bool all) {
                   runtime::name(variable.type).data(), variable.name.c_str());
   }
   std::vector<RankMemory> memory = getMemory(*manifest);
-  // Of devices that differ, the most that one has.
+  // If devices differ, the largest value of any device.
   auto most = [&](auto getBytes) {
     double bytes = 0;
     for (const RankMemory &ranks : memory)
@@ -440,7 +440,7 @@ static int describe(CompileFlags &flags, bool all) {
                              path.extension() == ".mlirbc";
     if (!isModel && isRun(path))
       return describeRun(path, all);
-    // A folder that has weights only.
+    // A folder with weights only.
     if (!isModel &&
         (fs::exists(path / "model.safetensors", failure) ||
          fs::exists(path / "model.safetensors.index.json", failure)))

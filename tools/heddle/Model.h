@@ -63,7 +63,7 @@ struct CompileFlags {
   std::string printTo; ///< of --stop-after; empty: standard output
   /// The options that choose the training step.
   std::vector<CLI::Option *> trainingOptions;
-  /// Those of the order of stages, which need a mesh with pp.
+  /// The options that choose the order of stages. They need a mesh with pp.
   std::vector<CLI::Option *> pipelineOptions;
 };
 
@@ -81,7 +81,7 @@ private:
 };
 
 void addModelFlags(CLI::App &app, ModelFlags &flags);
-/// Returns the names of the presets of clusters, separated by commas.
+/// Returns the names of the cluster presets, separated by commas.
 std::string listPresets();
 /// Makes `--emulate`, which the command has, accept the presets of `--cluster`
 /// too.

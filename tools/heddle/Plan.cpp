@@ -30,7 +30,8 @@ struct PlanCommandFlags {
 };
 } // namespace
 
-/// Returns two numbers of bytes as texts that differ if they do: "10.5 MiB".
+/// Returns two numbers of bytes as texts such as "10.5 MiB". Different numbers
+/// get different texts.
 static std::pair<std::string, std::string> showBytes(int64_t a, int64_t b) {
   auto show = [](int64_t bytes) {
     return llvm::formatv("{0:f1} MiB", inMiB(bytes)).str();
@@ -40,8 +41,9 @@ static std::pair<std::string, std::string> showBytes(int64_t a, int64_t b) {
   return {std::to_string(a) + " bytes", std::to_string(b) + " bytes"};
 }
 
-/// Returns what is known of the memory that plans need, if none fits and the
-/// least that was judged may not be the least of all.
+/// Returns a lower bound of the memory of any plan, as the end of a message
+/// that no plan fits. Empty if the search already proved that the plan with the
+/// least memory was found.
 static std::string showMemoryBound(const PlanReport &report) {
   int64_t found = report.figures.getNeededMemory();
   if (report.memoryBound == 0 || report.memoryBound >= found)
@@ -332,7 +334,7 @@ void tools::addPlanCommand(CLI::App &app, int &result) {
       "--front", flags->front.isAsked,
       "Find the plans of which none is better in all: time, memory and number "
       "of devices");
-  // What was measured of blocks is of one mesh.
+  // A profile of blocks was measured on one mesh.
   front->excludes("--profile");
   command
       ->add_option("--html", flags->front.page,

@@ -97,7 +97,8 @@ static volatile std::sig_atomic_t interrupted = 0;
 
 namespace {
 
-/// Notes Ctrl-C while it exists. A second one ends the process as ever.
+/// Records Ctrl-C while the object exists. A second Ctrl-C ends the process as
+/// usual.
 class InterruptNote {
 public:
   InterruptNote() {
@@ -165,8 +166,8 @@ static bool statesMicroBatches(const CompileFlags &flags) {
   return false;
 }
 
-/// Reads the part of a plan that stays. Prints an error and returns false if it
-/// is invalid.
+/// Reads the part of a plan that the user states. Prints an error and returns
+/// false if it is invalid.
 static bool useStated(const CompileFlags &flags, const std::string &path,
                       PlanRequest &request) {
   llvm::Expected<Plan> stated = readPartialPlanFile(path);
@@ -184,8 +185,8 @@ static bool useStated(const CompileFlags &flags, const std::string &path,
   return true;
 }
 
-/// Plans with `bytes` of memory of each device. If devices differ, each has at
-/// most its own; equal ones may be given more than the cluster says.
+/// Limits the memory of each device to `bytes`. If devices differ, none gets
+/// more than the cluster states. If they are equal, they may get more.
 static void limitMemory(Cluster &cluster, int64_t bytes) {
   cluster.device.memory =
       cluster.groups.empty() ? bytes : std::min(cluster.device.memory, bytes);
@@ -193,8 +194,8 @@ static void limitMemory(Cluster &cluster, int64_t bytes) {
     group.device.memory = std::min(group.device.memory, bytes);
 }
 
-/// Makes the request of the flags, but its program. Prints an error and returns
-/// false if they are invalid.
+/// Makes the request that the flags describe, without its program. Prints an
+/// error and returns false if the flags are invalid.
 static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
                         PlanRequest &request) {
   llvm::Expected<const Cluster &> cluster = flags.options.cluster.load();
@@ -205,7 +206,7 @@ static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
   request.cluster = *cluster;
   request.devices =
       flags.devices != 0 ? flags.devices : cluster->getNumDevices();
-  // The scheduler keeps what is alive within the device's memory.
+  // The scheduler keeps live tensors within the device's memory.
   if (!planner.memory.empty())
     limitMemory(request.cluster, *parseBytes(planner.memory));
   request.memory = request.cluster.device.memory;
@@ -360,7 +361,8 @@ int tools::planAutomatically(CompileFlags &flags) {
   options.planText = writePlan(*report.plan);
   options.planPath = "the plan that was chosen";
   options.training.microBatches = report.winner.microBatches;
-  // What was asked for is in the plan, whose prediction holds.
+  // The plan states these settings itself. An option would invalidate its
+  // prediction.
   options.overlap.reset();
   options.recompute.reset();
   options.subBatches = 0;

@@ -9,17 +9,17 @@
 
 namespace heddle::tools {
 
-/// What commands that plan ask beside the model.
+/// The flags of commands that plan, beside those of the model.
 struct PlannerFlags {
   std::string memory; ///< with a unit; empty: that of the cluster's device
   std::vector<std::string> pins;
   int64_t mostCompiled = PlanRequest().mostCompiled;
   bool estimate = false, quiet = false;
-  /// The file of a part of a plan, which is completed; empty: none.
+  /// The file of a partial plan, which the search completes; empty: none.
   std::string stated;
   /// The file of a profile of blocks; empty: none.
   std::string profile;
-  /// What other options decide.
+  /// The decisions that other options make.
   PlanPins decided;
 };
 
@@ -28,8 +28,8 @@ void addPlannerFlags(CLI::App &app, PlannerFlags &flags);
 struct PlanSearch {
   PlanRequest request;
   PlanReport report;
-  /// The numbers of rows that were tried, of which the request has the chosen
-  /// one. Empty if the rows were given.
+  /// The numbers of rows that were tried. The request has the chosen one. Empty
+  /// if the rows were given.
   std::vector<BatchPoint> batches;
 };
 
@@ -47,16 +47,16 @@ struct FrontSearch {
   PlanFront front;
 };
 
-/// Searches for the front of choices, as planModel() for the best plan.
+/// Searches for the front of choices, with the same flags as planModel().
 std::optional<FrontSearch> planFront(CompileFlags &flags,
                                      const PlannerFlags &planner);
 
 /// The value of --plan that asks for the planner.
 inline constexpr const char *autoPlan = "auto";
 
-/// Chooses the plan and the number of micro-batches of a command whose --plan
-/// is `auto`, and sets them in the flags. What other options decide is kept:
-/// the rows of a step, that is --batch times --micro-batches, and each of
+/// Chooses the plan and the number of micro-batches for a command whose --plan
+/// is `auto`, and sets them in the flags. Keeps the decisions of other options:
+/// the rows of a step (--batch times --micro-batches), and each of
 /// --micro-batches, --sub-batches, --recompute and --overlap that is given.
 /// Returns an exit code. If it is not exitSuccess, there is no plan, and an
 /// error was printed.

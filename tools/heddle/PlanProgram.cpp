@@ -15,8 +15,9 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::tools;
 
-/// Returns a dimension of the features that the program is made for: 0 is their
-/// rows, 1 the positions of tokens. nullopt: there is no such dimension.
+/// Returns the size that the program is made for along a dimension of the
+/// features: 0 is the rows, 1 the positions of tokens. nullopt: there is no
+/// such dimension.
 static std::optional<int64_t> getSize(ModuleOp module, unsigned dim) {
   for (auto function : module.getOps<func::FuncOp>())
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
@@ -29,7 +30,7 @@ static std::optional<int64_t> getSize(ModuleOp module, unsigned dim) {
   return std::nullopt;
 }
 
-/// Makes the program of an .mlir file, which has one size.
+/// Makes the program of an .mlir file, which has fixed sizes.
 static bool planFile(Compiler &compiler, const CompileFlags &allFlags,
                      int64_t microBatches, ProgramToPlan &program) {
   const ModelFlags &flags = allFlags.model;

@@ -8,10 +8,10 @@
 
 namespace heddle::tools {
 
-/// Fills `program` by the model of the flags: a config, which makes programs of
-/// any size, or an .mlir file, which has one size. Unless --batch states the
-/// rows of a step, there is one for each of the devices, or those of the file,
-/// in each micro-batch. Prints an error and returns false if there is no such
+/// Fills `program` from the model of the flags: a config, which makes programs
+/// of any size, or an .mlir file, which has fixed sizes. --batch states the
+/// rows of a step. Without it, each micro-batch has one row for each device, or
+/// the rows of the file. Prints an error and returns false if there is no such
 /// program.
 bool chooseProgram(Compiler &compiler, const CompileFlags &flags,
                    int64_t devices, int64_t microBatches,

@@ -28,7 +28,7 @@ struct ProfileFlags : CompileFlags {
   bool hasLinks = false; ///< the links of the cluster are this machine's
 };
 
-/// What both kinds of measuring programs need, and a folder for them.
+/// The tools that both ways of measuring need, and a folder for them.
 struct Measuring {
   const ProfileFlags &flags;
   const fs::path folder;
@@ -36,7 +36,7 @@ struct Measuring {
 } // namespace
 
 /// Compiles the programs of a module, runs them, and reads the trace. Sets
-/// `cores` to those of a device.
+/// `cores` to the cores of a device.
 static llvm::Expected<RunTrace>
 runPrograms(ModuleOp module, const Measuring &measuring, int64_t &cores) {
   OwningOpRef<ModuleOp> copy = module.clone();

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 static constexpr int64_t kIdentifiers = 16;
 
 /// Fills an input with numbers that any program can take: small whole numbers,
-/// of which an embedding has a row, or fractions.
+/// for which every embedding has a row, or fractions.
 static std::vector<std::byte> makeInput(const runtime::PortInfo &port,
                                         int64_t copies) {
   std::vector<std::byte> bytes(port.bytes() * size_t(copies));
@@ -60,7 +60,7 @@ static double now() {
       .count();
 }
 
-/// Shows how far a program's runs are. A terminal has one line for them.
+/// Shows how many runs of a program are done. A terminal has one line for them.
 static void showProgress(const std::string &table, int64_t run, int64_t runs,
                          double seconds) {
   bool isTerminal = ::isatty(STDERR_FILENO) == 1;

@@ -14,9 +14,9 @@ struct RunsOptions {
   runtime::SessionOptions session;
 };
 
-/// Runs every table of an artifact on data that is made up, and writes the
-/// trace of all runs but the first. Shows progress on standard error. Returns
-/// the cores of each device.
+/// Runs every table of an artifact on made-up data, and writes the trace of all
+/// runs but the first. Shows progress on standard error. Returns the number of
+/// cores of each device.
 runtime::Expected<int> runTables(const std::filesystem::path &artifact,
                                  const std::filesystem::path &trace,
                                  const RunsOptions &options);

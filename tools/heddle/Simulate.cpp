@@ -100,7 +100,7 @@ static std::unique_ptr<CostModel> makeModel(const SimulateFlags &flags,
                                              *machine);
 }
 
-/// Says how much of the program the profile knows.
+/// Prints how many of the program's calls the profile knows.
 static void printCoverage(const ProfiledCostModel &model,
                           const std::string &profile) {
   llvm::outs() << "times of " << model.getNumMeasured() << " of "

@@ -37,7 +37,7 @@ std::string tools::getCompileCommand(const CompileFlags &flags,
   add("--cluster", flags.options.cluster.getName().str());
   const PlanRequest &request = search.request;
   int64_t microBatches = search.report.winner.microBatches;
-  // A program of one size has its rows.
+  // A program with fixed sizes states its rows itself.
   if (!request.program.microBatchRows)
     add("--batch", std::to_string(request.program.rows / microBatches));
   if (microBatches > 1)

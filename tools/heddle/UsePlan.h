@@ -8,8 +8,8 @@
 namespace heddle::tools {
 
 /// Returns the command line that compiles the model with the plan that was
-/// found: with the rows of its micro-batches, their number and the options of
-/// the step. `path` is the plan's file; empty: one that was not written.
+/// found. It has the rows and the number of micro-batches, and the options of
+/// the step. `path` is the plan's file. Empty: the plan was not written.
 std::string getCompileCommand(const CompileFlags &flags,
                               const PlanSearch &search,
                               const std::string &path);

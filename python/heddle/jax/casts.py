@@ -1,8 +1,8 @@
 """Conversions of floats to integers, which saturate in JAX.
 
-LLVM's instructions leave the result open if an integer cannot hold the number. So
-such numbers are selected before: those that are too large become the largest integer,
-those that are too small the smallest, and NaN becomes 0.
+If an integer cannot hold the number, the result of LLVM's instructions is undefined. So
+such numbers are replaced before the conversion: too large ones by the largest integer,
+too small ones by the smallest, and NaN by 0.
 """
 
 from jax.numpy import finfo

@@ -96,9 +96,9 @@ def convert_case(op: ir.Operation) -> None:
 
 
 def counted(op: ir.Operation) -> tuple[int, ir.Value | int] | None:
-    """Returns (carried value that counts, its limit) of a loop that adds one.
+    """Returns (carried value that counts, its limit) of a loop that counts up by one.
 
-    The limit is a value outside of the loop or a number. None for another loop.
+    The limit is a value outside of the loop or a number. None for any other loop.
     """
     before, after = op.regions[0].blocks[0], op.regions[1].blocks[0]
     test = last(before).operands[0].owner

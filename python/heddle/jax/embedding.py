@@ -1,8 +1,8 @@
-"""Sums into rows start from what they are added to.
+"""Sums into rows start from the tensor to which their result is added.
 
     embedding_grad(ids, updates, zeros) + x  =  embedding_grad(ids, updates, x)
 
-A tied table has such a sum: the gradient of the lookup and that of the logits.
+A tied table has such a sum: it adds the gradients of the lookup and of the logits.
 """
 
 from jaxlib.mlir import ir

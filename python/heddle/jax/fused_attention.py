@@ -82,7 +82,7 @@ def _marked(
     is_gradient: bool, causal: bool, scale: float, shape: tuple[int, ...]
 ) -> Callable[..., Any]:
     """Returns the function for one setting. Its name holds the shape of queries,
-    because vmap makes another shape of it and keeps the name."""
+    because vmap changes the shape and keeps the name."""
     body = _gradient_body if is_gradient else _forward_body
     function = functools.partial(body, causal, scale)
     bits = int(np.float64(scale).view(np.int64)) & (2**64 - 1)

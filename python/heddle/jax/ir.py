@@ -212,7 +212,7 @@ def constant_of(value: ir.Value) -> int | float | None:
 class Splicer:
     """Puts JAX functions into a module, as functions that ops call.
 
-    A function that is asked for twice with the same key is lowered once.
+    A function that is requested twice with the same key is lowered once.
     """
 
     def __init__(self, module: ir.Module) -> None:

@@ -15,7 +15,7 @@ class Leaf:
 
     name: str
     shape: tuple[int, ...]
-    dtype: np.dtype  # as JAX sees it; of a random key, of its data
+    dtype: np.dtype  # as JAX sees it; for a random key, that of its data
     key: str | None = None  # the implementation of a random key
     variable: str | None = None  # donated: the variable that holds it
     spec: Any = None  # a PartitionSpec or NamedSharding

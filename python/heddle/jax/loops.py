@@ -32,7 +32,8 @@ from .ir import MARKER
 KEPT = f"{MARKER}kept"
 _SOFTMAX = f"{MARKER}softmax"
 _POLICY = jax.checkpoint_policies.save_only_these_names(KEPT)
-# Primitives that are computed again. A call of a function is cheap if its body is.
+# Primitives that are computed again. A call of a function is computed again if all ops
+# of the function are.
 _CHEAP = set(
     "abs add add_any and argmax argmin bitcast_convert_type broadcast_in_dim ceil "
     "clamp concatenate convert_element_type copy cos custom_jvp_call custom_vjp_call "
@@ -43,8 +44,8 @@ _CHEAP = set(
     "shift_right_logical sign sin slice split sqrt square squeeze stop_gradient sub "
     "tanh transpose xor".split()
 )
-# Random bits are not kept, but the result of their comparison is, such as a mask of
-# dropout: it takes one byte an element, and the bits take four.
+# Random bits are not kept. The result of their comparison, such as a mask of dropout,
+# is kept: it takes one byte an element, and the bits take four.
 _RANDOM = {"random_bits", "threefry2x32"}
 # Ops whose bodies are treated as the code around them.
 _BODIES = {

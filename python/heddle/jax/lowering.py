@@ -54,7 +54,7 @@ class Exported:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What jax.jit is told of a function, and the mesh."""
+    """The mesh, and the arguments of jax.jit."""
 
     mesh: Any = None
     in_shardings: Any = None
@@ -112,7 +112,7 @@ def lower(
     kwargs: dict[str, Any],
     settings: Settings,
 ) -> Any:
-    """Lowers to StableHLO for the mesh, on which no JAX device need be."""
+    """Lowers to StableHLO for the mesh. JAX need not have devices for it."""
     mesh = abstract_mesh(settings.mesh)
     static = {number % len(args) for number in settings.static} if args else set()
     args = tuple(x if i in static else struct_of(x) for i, x in enumerate(args))
@@ -157,7 +157,8 @@ def given_mesh(
 
 @functools.cache
 def hide_frames() -> None:
-    """Makes JAX take the line of the program, where this package calls JAX."""
+    """Makes JAX report the program's line, not this package's, where the package calls
+    JAX."""
     with contextlib.suppress(ImportError, AttributeError):
         from jax._src import source_info_util
 
@@ -180,8 +181,8 @@ def use_mesh(mesh: Any) -> contextlib.AbstractContextManager[Any]:
 
 
 def struct_of(tree: Any) -> Any:
-    """Returns a pytree without its arrays, whose devices JAX would compare with
-    those of the mesh."""
+    """Returns a pytree of shapes and types. JAX would compare the devices of arrays
+    with those of the mesh."""
 
     def convert(value: Any) -> Any:
         if not isinstance(value, (jax.Array, np.ndarray)):
@@ -308,7 +309,7 @@ def simplify(module: ir.Module, remarks: list[str]) -> None:
         structure[op.name](op)
 
 
-# Ops that no rewrite and no pass takes, with what to say about them.
+# Ops that no rewrite and no pass takes, each with the text of its error.
 _REFUSED = {
     "sdy.manual_computation": "shard_map is not supported: write the global "
     "computation, which Heddle splits",

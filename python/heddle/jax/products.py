@@ -1,4 +1,4 @@
-"""Products and masks as attention has them: what each dimension means."""
+"""Products and masks of attention, with the meaning of each dimension."""
 
 import dataclasses
 import re
@@ -94,7 +94,7 @@ def dimensions(op: ir.Operation) -> tuple[list[int], ...]:
 
 
 def product_of_result(op: ir.Operation, letters: str, contracted: str) -> Product:
-    """Names the operands' dimensions after those of the result."""
+    """Names the operands' dimensions by those of the result."""
     lhs_batch, rhs_batch, lhs_sum, rhs_sum = dimensions(op)
     if len(lhs_sum) != 1:
         raise NoMatch("a product sums over several dimensions")

@@ -1,7 +1,7 @@
 """Functions that become ops: heddle.jax.attention, and marks of rewrites.
 
-A marked function is an ordinary JAX function that computes the same, so it
-runs under plain JAX, too. Its calls are known by the function's name.
+A marked function is an ordinary JAX function that computes the same as its op, so it
+runs under plain JAX, too. Its calls are recognized by the function's name.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ def find_dialects() -> None:
 
 
 def load_dialects() -> None:
-    """Loads the dialects of which ops will be created. jaxlib's passes bring
-    them; the bindings cannot load them by name."""
+    """Loads the dialects of the ops that will be created. jaxlib's passes bring these
+    dialects, but the bindings cannot load them by name."""
     find_dialects()
     passmanager.PassManager.parse("builtin.module(stablehlo-legalize-to-linalg)").run(
         ir.Module.parse("module {}").operation
@@ -98,9 +98,9 @@ _CONVERSIONS = {
 
 @contextlib.contextmanager
 def in_place_of_jax() -> Iterator[None]:
-    """Within it, functions of jax.nn are traced as functions with marks, where
-    these compute the same: softmax over the last dimension, and
-    dot_product_attention without bias, mask, lengths or window."""
+    """While this context is active, jax.nn.softmax and jax.nn.dot_product_attention are
+    traced as marked functions where these compute the same: softmax over the last
+    dimension, and attention without bias, mask, lengths or window."""
     try:
         from jax._src.nn import functions
 

@@ -1,19 +1,19 @@
 """The backward pass computes cheap values again instead of keeping them.
 
-JAX stores every factor that a derivative needs: for gelu six tensors, for a
-norm four. Many of these follow from another stored one by a few multiplications
-and additions and a tanh, which cost little in the kernel that reads the result.
-Such a value is computed again from
+JAX stores every factor that a derivative needs: six tensors for gelu, four for a norm.
+Many of these follow from another stored tensor by a few multiplications and additions
+and a tanh, which cost little in the kernel that reads the result. The backward pass
+computes such a value again from
 
 - values that are stored anyway,
-- arguments, constants, and tensors that are small beside it.
+- arguments, constants, and tensors that are much smaller than the value.
 
     forward   u = x w                  forward   u = x w
               t = tanh(u)      becomes           t = tanh(u)
     backward  d = g * (1 - t)          backward  d = g * (1 - tanh(barrier(u)))
 
-The barrier keeps the two computations apart. Operands of products and of other
-ops that kernels do not merge with are never computed again.
+The barrier keeps the two computations from being merged. Operands of products and of
+other ops that are not fused are never computed again.
 """
 
 import math
@@ -32,14 +32,14 @@ _CHEAP = {
         "broadcast_in_dim",
     )
 }
-# Ops whose kernels compute their operands on the way.
+# Ops whose kernels also compute their operands.
 _MERGING = _CHEAP | {
     f"stablehlo.{name}"
     for name in ("reduce", "exponential", "rsqrt", "sqrt", "log")
 }
-# Elements of the smallest value that is worth it.
+# Values with fewer elements are not computed again.
 _LARGE = 1 << 12
-# Ops that one value may take.
+# The largest number of ops for one value.
 _MOST_OPS = 12
 # A tensor this many times smaller counts as small.
 _SMALL = 16
@@ -48,7 +48,7 @@ _PRECISIONS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}
 
 
 def drop_roundings(module: ir.Module) -> None:
-    """Removes roundings of values to the precision that they have. JAX puts one
+    """Removes roundings of values to the precision that they already have. JAX puts one
     behind each value that a checkpoint keeps."""
     for op in walk(module):
         if op.name != "stablehlo.reduce_precision":
@@ -115,15 +115,15 @@ class Recomputation:
                 self.kept.add(value)
 
     def is_at_hand(self, value: ir.Value, size: int) -> bool:
-        """Whether the value need not be computed for a value of `size`."""
+        """Whether the value need not be computed to compute one of `size` elements."""
         maker = owner(value)
         if maker is None or maker.name == "stablehlo.constant" or value in self.kept:
             return True
         return size_of(value) * _SMALL <= size
 
     def count_ops(self, value: ir.Value, size: int, limit: int = _MOST_OPS) -> int:
-        """Returns how many ops compute a value again; more than the limit if it
-        needs what is not at hand."""
+        """Returns how many ops compute a value again. The result exceeds the limit if
+        the value depends on one that is not at hand."""
         maker = owner(value)
         if maker.name not in _CHEAP or maker not in self.place or limit == 0:
             return _MOST_OPS + 1

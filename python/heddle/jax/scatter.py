@@ -1,8 +1,8 @@
 """Scatters: sums by heddle.embedding_grad, everything else by dense ops.
 
-A scatter is first brought to one form: a table of rows [V, H], a row number for
-each update (-1 for an update that JAX drops), and updates [N, H]. Dimensions of
-the operand that are indexed, or batched, become V; the others become H.
+A scatter is first brought to one form: a table of rows [V, H], a row number for each
+update (-1 for an update that JAX drops), and updates [N, H]. The indexed or batched
+dimensions of the operand become V, the others H.
 """
 
 import math
@@ -17,8 +17,8 @@ from jaxlib.mlir.dialects import stablehlo
 
 from .ir import Refusal, Splicer, dtype_of, replace, shape_of, source
 
-# As many updates for each batch are compared with every row of the table.
-# More updates are summed by heddle.embedding_grad.
+# Up to this number of updates for each batch, every row of the table is compared with
+# each update. More updates are summed by heddle.embedding_grad.
 _FEW_UPDATES = 4
 
 _COMBINERS = {
@@ -90,7 +90,7 @@ class Scatter:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells the scatter from others of the same types."""
+        """The properties that tell the scatter from others of the same types."""
         lists = (self.window, self.inserted, self.batching, self.index_batching)
         return (*map(tuple, lists), tuple(self.scattered), self.vector)
 
@@ -121,8 +121,8 @@ class Scatter:
     ) -> tuple[jax.Array, jax.Array]:
         """Returns the row of each update [B, N], and the updates [B, N, H].
 
-        B counts batches, N the updates of one batch. Rows are numbers within
-        the batch's part of the table; -1: dropped.
+        B counts batches, N the updates of one batch. A row is numbered within its
+        batch's part of the table. -1 means that the update is dropped.
         """
         if self.vector == len(self.indices):
             indices = lax.expand_dims(indices, [self.vector])
@@ -256,8 +256,8 @@ def scatter_one(
     form: Scatter, kind: str, operand: jax.Array, rows: jax.Array, values: jax.Array
 ) -> jax.Array:
     """Scatters one update for each batch, into one dimension of the operand. The
-    operand keeps its shape, so that the comparison joins its neighbours' kernel,
-    such as the gradient of a cross-entropy."""
+    operand keeps its shape, so that the comparison is fused into its neighbours'
+    kernel. The gradient of a cross-entropy is such a scatter."""
     (dim,) = (d for d in form.rows if d not in form.batching)
     sizes = [operand.shape[d] for d in form.batching]
     columns = [operand.shape[d] for d in form.columns]

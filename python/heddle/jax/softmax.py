@@ -1,15 +1,16 @@
 """Finds attention that a program writes out with jax.nn.softmax.
 
 While a program is traced, jax.nn.softmax over one dimension is a call of a named
-function, and so is its derivative, which is the same function forward and
-transposed: p * (t - sum(p * t)). From these calls, products lead to the queries,
+function. Its derivative p * (t - sum(p * t)) is another one. The derivative is linear
+and its own transpose, so the forward and the backward pass call the same function. From
+these calls, products lead to the queries,
 keys, values and gradients:
 
     scores = scale * (query key^T), masked        d = mask(grad(p, o' value^T)) * scale
     p = softmax(scores)                           query' = d key, key' = d^T query
     o = p value                                   value' = p^T o'
 
-What does not fit exactly is left as it is.
+Calls without this exact form are left as they are.
 """
 
 import dataclasses
@@ -100,7 +101,7 @@ class Scores:
 
 
 def number_of(value: ir.Value) -> float:
-    """Returns the number that all elements of a value are."""
+    """Returns the number that all elements of a value equal."""
     number = constant_of(value)
     if number is None:
         try:
@@ -221,8 +222,8 @@ class Attention:
             self.match_backward(backward, gradient[0])
 
     def letters_of_scores(self, rank: int) -> str:
-        """Names dimensions: t is softmax's, b and n are the batch dimensions of
-        the product of queries and keys, s is the remaining one."""
+        """Names dimensions: t is softmax's, b and n are the batch dimensions of the
+        product of queries and keys, and s is the remaining dimension."""
         value, places = self.call.operands[0], list(range(rank))
         while (op := owner(value)) and op.name != "stablehlo.dot_general":
             if op.name == "stablehlo.transpose":
@@ -377,8 +378,8 @@ def looks_like_attention(call: ir.Operation) -> bool:
 
 
 def stored_elements(value: ir.Value) -> int:
-    """Returns the number of a value's elements: those of all iterations where a
-    loop stores the value of each."""
+    """Returns the number of stored elements of a value. If a loop stores the value of
+    each iteration, counts all iterations."""
     sizes = [int(np.prod(shape_of(value), dtype=np.int64))]
     for user in users(value):
         if user.name == "stablehlo.dynamic_update_slice" and value == user.operands[1]:

@@ -1,9 +1,9 @@
 """Sorts by comparisons: dense, of static shapes, and stable.
 
 A short row is sorted by ranks: each element is compared with all others, and goes to
-the place that is the number of elements before it. That is two sums, whatever the
-length, n^2 comparisons. A long row goes through a network, n log^2 n comparisons in
-log^2 n / 2 steps, each of which takes time to compile and passes over memory.
+the place that is the number of elements before it. This takes n^2 comparisons, and two
+sums for any length. A long row goes through a network. It takes n log^2 n comparisons
+in log^2 n / 2 steps, each of which takes time to compile and passes over memory.
 """
 
 import jax
@@ -26,7 +26,7 @@ from .ir import (
 )
 
 
-# Rows of as many elements or less are sorted by ranks.
+# Rows of at most this number of elements are sorted by ranks.
 _SHORT = 256
 
 
@@ -133,8 +133,8 @@ def sum_last(x: jax.Array) -> jax.Array:
 
 
 def bits_of(x: jax.Array) -> jax.Array:
-    """Returns integers of 32 or 64 bits whose sum with zeros keeps every value: of a
-    float, -0.0 and NaN, too."""
+    """Returns integers of 32 or 64 bits. A sum of one with zeros keeps the value, also
+    a float's -0.0 and NaN."""
     if jnp.issubdtype(x.dtype, jnp.floating):
         wide = lax.convert_element_type(x, widened(x.dtype))
         return lax.bitcast_convert_type(wide, f"int{8 * wide.dtype.itemsize}")

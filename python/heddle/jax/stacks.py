@@ -1,7 +1,7 @@
 """Rows of stacks are reshaped instead of broadcast.
 
-`lax.scan` adds a dimension to each value before it puts it into a stack. As a
-broadcast this is an op that copies the value; a reshape is a view.
+`lax.scan` adds a dimension to each value before it puts the value into a stack. A
+broadcast that adds the dimension would copy the value. A reshape is a view.
 """
 
 from jaxlib.mlir import ir

@@ -1,10 +1,9 @@
 """Sums over all dimensions become sums over rows, then the sum of these.
 
-Sums over rows join the kernel that computes what they add, and threads share
-them. So a global norm reads each gradient once, and no squares are stored.
-
-Reductions over no dimension, which JAX writes on a mesh for the gradient of a
-scalar that is broadcast, are left out: jaxlib's passes do not take them.
+Sums over rows are fused into the kernel that computes their operand, and threads share
+the rows. So a global norm reads each gradient once, and no squares are stored. On a
+mesh, JAX writes reductions over no dimension, for the gradient of a scalar that is
+broadcast. They are removed, because jaxlib's passes do not take them.
 """
 
 from jaxlib.mlir import ir

@@ -1,9 +1,9 @@
 """The order of a program's last elementwise ops, which are the update's.
 
 Optimizers treat all parameters together, step by step: all first moments, then
-all second moments, and so on. Heddle merges ops into a kernel if they are near
-each other. So the ops from which only variables and results follow are put in
-the order of the variables: what belongs to one parameter becomes one kernel.
+all second moments, and so on. Heddle fuses ops into a kernel if they are near each
+other. So the ops that only variables and results depend on are put in the order of the
+variables. The ops of one parameter then become one kernel.
 """
 
 from jaxlib.mlir import ir

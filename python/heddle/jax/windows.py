@@ -10,7 +10,7 @@ from .ir import Refusal, Splicer, constant_of, create, replace, shape_of, source
 
 
 def is_empty(op: ir.Operation) -> bool:
-    """Whether the op makes one tensor, and that has no elements."""
+    """Whether the op makes one tensor without elements."""
     return (
         op.name.startswith("stablehlo.")
         and op.name != "stablehlo.constant"

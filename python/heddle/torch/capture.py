@@ -25,7 +25,8 @@ from heddle.torch.errors import TorchError
 from heddle.torch.hugging_face import dense_experts
 
 aten = torch.ops.aten
-# Decompositions are undone one op at a time, so a few rounds are enough.
+# A decomposition may bring in further unknown ops, so the graph is decomposed in
+# rounds. A few rounds are enough.
 _ROUNDS = 4
 
 
@@ -40,9 +41,9 @@ class State:
 
 @dataclasses.dataclass
 class Captured:
-    """A graph without side effects. Nodes of kind placeholder are states,
-    constants or inputs; `outputs` are the values of the module's results and
-    `mutations` the new values of buffers."""
+    """A graph without side effects. Nodes of kind placeholder are states, constants or
+    inputs. `outputs` are the values of the module's results, and `mutations` the new
+    values of buffers."""
 
     nodes: list[Node]
     states: dict[str, State]
@@ -113,8 +114,8 @@ def _names(tree: Any, name: str) -> list[str]:
 
 
 def _kept_whole() -> dict[Any, Callable[..., Any]]:
-    """Returns PyTorch's decompositions of ops that torch.export keeps whole, but for
-    those to primitives of PyTorch's own."""
+    """Returns PyTorch's decompositions of ops that torch.export keeps whole, without
+    the decompositions into internal primitives of PyTorch."""
     return {
         op: function
         for op, function in decomposition_table.items()
@@ -125,8 +126,8 @@ def _kept_whole() -> dict[Any, Callable[..., Any]]:
 def _decompose(
     program: torch.export.ExportedProgram, is_known: Callable[[Node], bool]
 ) -> torch.export.ExportedProgram:
-    """Makes the graph functional, and replaces unknown ops by PyTorch's
-    decompositions of them where it has one."""
+    """Makes the graph functional. Replaces ops that Heddle lacks by PyTorch's
+    decompositions, where these exist."""
     program = program.run_decompositions({})
     _stop_gradients(program)
     table = _kept_whole() | dict(torch.export.default_decompositions())
@@ -149,7 +150,7 @@ def _is_without_gradient(node: Node) -> bool:
 
 
 def _stop_gradients(program: torch.export.ExportedProgram) -> None:
-    """Detaches the values that leave torch.no_grad(). The graph has only marks of it."""
+    """Detaches the values that leave torch.no_grad(), which the graph only marks."""
     graph = program.graph
     for node in list(graph.nodes):
         value = node.meta.get("val")
@@ -183,9 +184,9 @@ _EXPORT = threading.RLock()
 
 @contextlib.contextmanager
 def _without_own_gradients() -> Iterator[None]:
-    """Refuses functions with a backward of their own, which torch.export would
-    replace by the derivative of what forward does. Other threads that train keep
-    theirs."""
+    """Refuses functions with a backward of their own while the context is active,
+    because torch.export would replace it by the derivative of forward. Functions in
+    other threads keep their backward."""
     function = torch.autograd.Function
     exporter = threading.get_ident()
 
@@ -250,7 +251,8 @@ def _refuse_hooks(module: torch.nn.Module) -> None:
             raise TorchError(f"the backward hook of the module {name} {_NO_HOOK}")
 
 
-# PyTorch's errors of ops whose results are numbers or sizes; their text is the op.
+# PyTorch's errors for ops whose results are numbers or sizes. The error's text is the
+# op.
 _DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException)
 
 
@@ -290,8 +292,8 @@ def capture(
     prefix: str = "",
     shapes: Any = None,
 ) -> Captured:
-    """Traces a module with example inputs, which are in order. Sizes become static,
-    but for those that `shapes` says are symbols. Names of modules lose `prefix`."""
+    """Traces a module with example inputs, in order. Sizes become static, except those
+    that `shapes` makes symbols. Removes `prefix` from names of modules."""
     program = _program(module, list(inputs.values()), is_known, shapes)
     captured = from_program(program, _states(module), is_known)
     names = _names(inputs, "input")
@@ -307,7 +309,7 @@ def from_program(
     states: dict[str, State] | None = None,
     is_known: Callable[[Node], bool] | None = None,
 ) -> Captured:
-    """Reads an exported program that has no decompositions to be done."""
+    """Reads an exported program in which no op is left to decompose."""
     if is_known is not None and states is None:
         program = _decompose(program, is_known)
     if states is None:
@@ -389,7 +391,7 @@ def fold(captured: Captured) -> dict[Node, torch.Tensor]:
 
 
 _RANDOM = {"rand", "randn", "randint", "bernoulli", "native_dropout", "dropout"}
-# Ops whose results depend on the shape of the operand alone.
+# Ops whose results depend only on the operand's shape.
 _FILLS: dict[Any, Any] = {
     aten.zeros_like.default: 0,
     aten.ones_like.default: 1,

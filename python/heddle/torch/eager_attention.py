@@ -26,8 +26,8 @@ _SOFTMAX = {"softmax", "_softmax"}
 
 @dataclasses.dataclass
 class _Scores:
-    """Scores as the product of queries and keys, scaled, with masks: each is a
-    node that is added, or a condition of seen keys and the number for the rest."""
+    """Scores: a scaled product of queries and keys, with masks. A mask is a node that
+    is added, or a condition of seen keys with the number for the other keys."""
 
     query: Node
     key: Node

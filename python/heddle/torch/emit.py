@@ -51,7 +51,7 @@ def to_array(tensor: torch.Tensor) -> tuple[np.ndarray, str]:
 
 @dataclasses.dataclass
 class Module:
-    """The text of a model, and what its caller has to know."""
+    """The text of a model, with the facts that its caller needs."""
 
     text: str
     states: list[State]
@@ -75,8 +75,8 @@ class Emitter:
         self.values: dict[Node, Any] = {}
         self.problems: list[Problem] = []
         self.node: Node = captured.nodes[0]
-        # The kind of a value's last dimension: "f" where it is the inner one of
-        # a block, whose next product sums over it.
+        # The kind of a value's last dimension: "f" for the inner dimension of a block,
+        # over which the block's next product sums.
         self.features: dict[str, str] = {}
         self.loaded: dict[str, State] = {}
         self.arguments: dict[str, Value] = {}
@@ -84,9 +84,10 @@ class Emitter:
         self.vocabularies = self._vocabularies()
         self._used_names: dict[str, int] = {}
         self._constants: dict[Node, Value] = {}
-        # What constant masks of attention are, by the names of their values.
+        # The forms of constant masks of attention, by the names of their values.
         self.masks: dict[str, tuple[bool, int | None] | None] = {}
-        # Products that were made for a split: by their merged result.
+        # Products that were made for a later split, by the names of their merged
+        # results.
         self.stacks: dict[str, Value] = {}
         self.factored = find_stacked(captured)
         self._stacked_loads: dict[str, Value] = {}
@@ -157,8 +158,8 @@ class Emitter:
         return value
 
     def stacked_weight(self, weight: Value) -> Value | None:
-        """Returns the weight of several products, with a dimension of its own
-        for the product; None for any other weight."""
+        """Returns the weight of several products with a dimension for the product. None
+        for any other weight."""
         return self._stacked_loads.get(weight.name)
 
     def unstack(self, x: Value) -> list[Value]:
@@ -248,8 +249,8 @@ class Emitter:
         )
 
     def _name(self, node: Node) -> str:
-        """Returns the name of the operator: that of the module for an op that is
-        all of its module, with the op's name otherwise."""
+        """Returns the name of the operator. An op that is all of its module has the
+        module's name. For any other op, the op's name is appended."""
         module = self.captured.module_of(node)
         name = op_name(node)
         if name not in _MODULES:
@@ -273,8 +274,8 @@ _SPLITS = {"split", "chunk", "split_with_sizes"}
 
 
 def _number_of_parts(node: Node) -> int:
-    """Returns the number of equal parts into which a product's last dimension is
-    split, if nothing else is done with it; otherwise 0."""
+    """Returns the number of equal parts into which a product's last dimension is split,
+    if the split is the product's only use. Otherwise returns 0."""
     while len(node.users) == 1 and op_name(next(iter(node.users))) in _VIEWS:
         node = next(iter(node.users))
     if len(node.users) != 1:
@@ -343,8 +344,8 @@ def emit(
     labels: str | None,
     groups: Groups | None = None,
 ) -> Module:
-    """Writes the module. `loss` names the output that is trained on, `labels`
-    the input that holds labels; None: there is none."""
+    """Writes the module. `loss` names the output that is trained on, and `labels` the
+    input that holds labels. None: there is no such output or input."""
     # These modules need this one.
     from heddle.torch import ops
     from heddle.torch.patterns import raise_op

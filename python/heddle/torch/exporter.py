@@ -78,8 +78,8 @@ class WithLoss(torch.nn.Module):
 
 
 class WithOwnLoss(torch.nn.Module):
-    """A model that returns its loss, alone or with other outputs. `names` are as
-    for WithLoss."""
+    """A model that returns its loss, alone or with other outputs. `names` has the
+    meaning that it has for WithLoss."""
 
     def __init__(
         self, model: torch.nn.Module, names: Sequence[str] | None = None
@@ -108,8 +108,8 @@ class WithOwnLoss(torch.nn.Module):
 
 @dataclasses.dataclass
 class Example:
-    """Arguments to trace a module with, in order, and their names in the module's
-    text."""
+    """Arguments to trace a module with, in order, and the names that they have in the
+    module's text."""
 
     module: torch.nn.Module
     args: tuple[Any, ...]
@@ -286,8 +286,8 @@ def export(
 
 
 def export_program(program: torch.export.ExportedProgram) -> Module:
-    """Returns the module of a program that torch.export.save has written. Its
-    first result, or the one named loss, is the loss."""
+    """Returns the module of a program that torch.export.save has written. The loss is
+    the result named loss, or else the first result."""
     captured = from_program(program, None, is_listed)
     names = [name for name, _ in captured.outputs]
     if not names:

@@ -16,9 +16,9 @@ _CLASSES = ("AutoModelForCausalLM", "AutoModelForMaskedLM", "AutoModelForSpeechS
 
 @contextlib.contextmanager
 def empty_parameters() -> Iterator[None]:
-    """Gives modules that are made meanwhile parameters on the meta device. Their
-    buffers are real, because the program holds their values. Such a module can
-    be exported after `place_parameters`."""
+    """While this context is active, new modules get parameters on the meta device.
+    Their buffers are real, because the program holds their values. Such a module can be
+    exported after `place_parameters`."""
     register = torch.nn.Module.register_parameter
 
     def register_empty(
@@ -37,8 +37,9 @@ def empty_parameters() -> Iterator[None]:
 
 
 def place_parameters(model: torch.nn.Module) -> torch.nn.Module:
-    """Replaces parameters on the meta device by ones on the CPU, all of whose
-    elements are one number in memory. torch.export wants all on one device."""
+    """Replaces parameters on the meta device by ones on the CPU, because torch.export
+    wants all on one device. All elements of such a parameter share one number in
+    memory."""
     placed: dict[int, torch.nn.Parameter] = {}
     for module in model.modules():
         for name, old in module.named_parameters(recurse=False):
@@ -52,7 +53,7 @@ def place_parameters(model: torch.nn.Module) -> torch.nn.Module:
 def _compute_all_experts(
     experts: Any, x: torch.Tensor, chosen: torch.Tensor, weights: torch.Tensor
 ) -> torch.Tensor:
-    """Computes all experts for all tokens: sizes do not depend on the choice."""
+    """Computes all experts for all tokens, so that no size depends on the routing."""
 
     def product(x: torch.Tensor, name: str) -> torch.Tensor:
         table = getattr(experts, name)
@@ -74,8 +75,8 @@ def _compute_all_experts(
 
 @contextlib.contextmanager
 def dense_experts() -> Iterator[None]:
-    """Replaces the experts of transformers' mixtures, which are grouped by sizes that
-    depend on values."""
+    """Replaces the experts in transformers' mixtures, which group tokens into tensors
+    whose sizes depend on values."""
     module = sys.modules.get("transformers.integrations.moe")
     if module is None:
         yield

@@ -11,8 +11,8 @@ HANDLERS: dict[str, Handler] = {}
 
 
 def op(*names: str) -> Callable[[Handler], Handler]:
-    """Registers the function of ATen ops. It gets the emitter and the op's
-    arguments, in which nodes are values, and returns a value or several."""
+    """Registers the function of ATen ops. It gets the emitter and the op's arguments,
+    with values in place of nodes. It returns one value or several."""
 
     def register(handler: Handler) -> Handler:
         for name in names:

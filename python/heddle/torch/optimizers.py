@@ -25,7 +25,7 @@ class Kind:
 
 
 _MOMENTS = (Slot("exp_avg", "adamw.m."), Slot("exp_avg_sq", "adamw.v."))
-# Options that Heddle does not have, with the values that change nothing.
+# Options that Heddle lacks, with the values at which they have no effect.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "amsgrad": (False,),
     "maximize": (False,),

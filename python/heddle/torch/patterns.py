@@ -1,6 +1,6 @@
-"""Raises arithmetic to the ops that it spells out: norms, activations, rotary
-position embedding. A pattern is tried where its last op is emitted; the ops that
-only it used are then dropped as unused."""
+"""Raises arithmetic to the op that it computes: norms, activations, rotary position
+embedding. A pattern is tried when its last op is emitted. The ops that only this op
+used are then dropped as unused."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -138,8 +138,8 @@ def _is_turned(node: Any, x: Node) -> bool:
 
 
 def _half(e: Emitter, node: Any, positions: int, size: int) -> torch.Tensor | None:
-    """Returns the table [positions, size / 2] of a constant whose halves are
-    equal and that is the same for all samples and heads."""
+    """Returns the table [positions, size / 2] of a constant. The constant must have
+    equal halves and be the same for all samples and heads."""
     known = e.known_tensor(node)
     if known is None or known.dtype != torch.float32:
         return None
@@ -188,8 +188,8 @@ _RAISES: dict[str, list[Callable[[Emitter, Node], Value | None]]] = {
 
 
 def raise_op(e: Emitter, node: Node) -> Value | None:
-    """Returns the value of a node as one op of Heddle; None if no pattern ends
-    with it."""
+    """Returns the value of a node as one op of Heddle. None if the node is the last op
+    of no pattern."""
     for attempt in _RAISES.get(op_name(node), ()):
         value = attempt(e, node)
         if value is not None:

@@ -14,8 +14,8 @@ from heddle.torch.capture import Captured
 from heddle.torch.errors import TorchError
 
 aten = torch.ops.aten
-# Checks of types, which hold for any number of rows, and of numbers that only a run
-# knows.
+# Checks that are left out: those of types hold for any number of rows, and those of
+# numbers need values that only a run knows.
 _CHECKS = {
     "_assert_tensor_metadata",
     "sym_constrain_range",
@@ -48,9 +48,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _same_value(node: Node, values: dict[Node, Any]) -> Node | None:
-    """Returns the operand that a node's result is: for a slice of all elements and
-    a write to all of them. PyTorch leaves these out where it knows the size, and
-    operators of one kind are numbered in their names."""
+    """Returns the operand that a node's result equals, for a slice of all elements or a
+    write to all of them. If PyTorch knows the size, it leaves out such nodes. They must
+    go here too, because operators of one kind are numbered in their names."""
     operand = {aten.slice.Tensor: 0, aten.slice_scatter.default: 1}.get(node.target)
     if operand is None:
         return None
@@ -68,8 +68,8 @@ def _size(size: Any, rows: int) -> int:
 
 
 def bind(captured: Captured, rows: int) -> Captured:
-    """Returns the graph for a number of rows. Shapes are computed again, and sizes
-    become numbers."""
+    """Returns the graph for a number of rows. Computes shapes again, and replaces
+    symbolic sizes by numbers."""
     if rows < 2:
         raise TorchError(f"expected at least two rows to bind, got {rows}")
     graph = Graph()
@@ -117,8 +117,8 @@ def bind(captured: Captured, rows: int) -> Captured:
 
 
 def _check(args: Any, rows: int) -> None:
-    """Raises an error if a condition of the model on its sizes does not hold. One on
-    values in tensors is no number yet."""
+    """Raises an error if a condition of the model on its sizes does not hold. A
+    condition on values of tensors is not a number here, so it is not checked."""
     condition, message = args
     if isinstance(condition, (bool, int, float)) and not condition:
         raise TorchError(

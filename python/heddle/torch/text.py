@@ -19,8 +19,8 @@ Shape = tuple[int, ...]
 
 @dataclasses.dataclass(eq=False)
 class Value:
-    """The result of an op, or an argument. `source` says what made it, for
-    peepholes: the kind of op, its operand and its parameters."""
+    """The result of an op, or an argument. `source` describes its op for peepholes: the
+    kind, the operand and the parameters."""
 
     name: str
     shape: Shape
@@ -101,8 +101,8 @@ def dense(array: np.ndarray, element: str) -> str:
 
 
 def reshape_groups(old: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
-    """Pairs runs of dimensions of equal products, such as [0] and [0, 1] for
-    (6, 4) and (2, 3, 4)."""
+    """Pairs runs of dimensions with equal numbers of elements, such as [0] and [0, 1]
+    for (6, 4) and (2, 3, 4)."""
     groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(old) and j < len(new):
@@ -251,7 +251,8 @@ class Builder:
         )
 
     def without_gradient(self, x: Value) -> Value:
-        """Returns x as a constant of autodiff, which no integer passes."""
+        """Builds x as a constant of autodiff: it passes through an integer, where
+        autodiff stops."""
         bits = {"f64": "i64", "f32": "i32", "f16": "i16", "bf16": "i16"}[x.type]
         for element in (bits, x.type):
             kind = tensor_type(x.shape, element)
@@ -387,7 +388,7 @@ class Builder:
         )
 
     def concat(self, parts: Sequence[Value], dim: int) -> Value:
-        # What is left of rows after all of their elements has none.
+        # Leaves out empty parts.
         parts = [part for part in parts if math.prod(part.shape)] or parts[:1]
         if len(parts) == 1:
             return parts[0]

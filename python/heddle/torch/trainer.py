@@ -57,9 +57,8 @@ def flags_of(plan: Plan) -> list[str]:
 
 
 def micro_batches_of(plan: Plan) -> int:
-    """Returns the number of micro-batches of a step that a plan's file was made for,
-    or 1 if the file does not state it. If the file is no plan, the compiler reports
-    that."""
+    """Returns the number of micro-batches of a step for which a plan's file was made,
+    or 1 if the file does not state it. The compiler reports a file that is no plan."""
     if not isinstance(plan, (str, os.PathLike)) or plan == AUTO:
         return 1
     try:
@@ -198,7 +197,7 @@ class Trainer:
         }
         found = []
         for name, parameter in by_name.items():
-            # A parameter that the loss does not use is no state of the graph.
+            # A parameter that the loss does not use is not in the graph's states.
             unused = State(name, parameter, False)
             found.append((parameter, identities.get(id(parameter), unused)))
         return found
@@ -362,7 +361,7 @@ class Trainer:
             self.session.write(owner, to_numpy(value))
 
     def _write_loss_states(self) -> None:
-        """Sets what the loss holds, such as weights of classes."""
+        """Sets the states of the loss, such as weights of classes."""
         for name, value in (self.loss.state_dict() if self.loss else {}).items():
             if f"loss.{name}" in self._states:
                 self.session.write(f"loss.{name}", to_numpy(value))

@@ -64,7 +64,7 @@ func.func @main(
     %0 = arith.mulf %number, %element : f32
     tensor.yield %0 : f32
   } : tensor<7xf32>
-  // Of the two results, the index is not used.
+  // The index is not used, only the other result.
   %column = tensor.expand_shape %start [[0, 1]] output_shape [7, 1] : tensor<7xf32> into tensor<7x1xf32>
   %one_of:2 = linalg.generic {
       indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],

@@ -100,8 +100,8 @@ int64_t placeOf(const Four &strides, const Four &index) {
   return place;
 }
 
-/// The place of an element in a tensor without gaps that is repeated along the
-/// dimensions in which it is smaller.
+/// Returns the place of an element in a tensor without gaps. The tensor is
+/// repeated along the dimensions in which it is smaller.
 int64_t repeated(const Four &size, Four index, const Four &of) {
   int64_t place = 0;
   for (int i = 0; i < 4; ++i)

@@ -103,7 +103,7 @@ std::string emulated::checkTensor(const Descriptor &descriptor) {
   return "";
 }
 
-/// Returns what is wrong with the sizes of an operation, or "".
+/// Returns the error in the sizes of an operation, or "".
 static std::string checkSizes(const GraphOperation &operation) {
   const Four &x = operation.inputs[0].size, &y = operation.result.size;
   switch (operation.type) {

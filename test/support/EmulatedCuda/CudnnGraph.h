@@ -39,7 +39,7 @@ struct Descriptor {
 
 using Four = std::array<int64_t, 4>;
 
-/// What a descriptor of a tensor says.
+/// The attributes of a tensor's descriptor.
 struct GraphTensor {
   explicit GraphTensor(const Descriptor &descriptor);
 

@@ -68,7 +68,7 @@ struct Wishes {
   uint32_t schemes = 7;
   uint32_t alignments[4] = {256, 256, 256, 256};
 };
-/// What Algorithm::data holds.
+/// The content of Algorithm::data.
 struct Chosen {
   uint32_t mark, number; ///< among the proposed ones
   uint64_t m, n, k;
@@ -196,7 +196,7 @@ void write(void *data, int type, int64_t index, float value) {
       uint16_t((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
 
-/// Copies a matrix, columns first, to f32 without gaps.
+/// Copies a matrix to f32, column by column and without gaps.
 std::vector<float> dense(const Matrix &matrix, const void *data, int batch) {
   std::vector<float> result;
   for (uint64_t column = 0; column < matrix.columns; ++column)

@@ -20,7 +20,8 @@ runtime::cuda::Driver getDriver();
 runtime::cuda::blas::CublasLt getCublasLt();
 runtime::cuda::dnn::Cudnn getCudnn();
 
-/// What a machine has. Applies to what is opened later.
+/// The equipment of a machine. It applies to libraries and devices that are
+/// opened later.
 struct Machine {
   int gpus = 1;
   int driverVersion = 13000;
@@ -45,7 +46,7 @@ void setOrder(uint64_t seed);
 /// GPU would have ignored, or reported without its cause.
 std::string takeFault();
 
-/// What was done since the last call.
+/// Counts of the calls since the last query.
 struct Counts {
   int64_t launches = 0, graphLaunches = 0, products = 0, attentions = 0;
   int64_t fastest = 0; ///< products by the fastest algorithm

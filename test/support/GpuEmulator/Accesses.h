@@ -10,7 +10,7 @@ namespace heddle {
 /// The threads of a warp.
 inline constexpr int32_t kWarp = 32;
 
-/// A thread at the moment of an access, and what it has waited for.
+/// A thread at the moment of an access, with the barriers that it has passed.
 struct ThreadTime {
   int32_t block = -1, thread = -1;
   /// The number of barriers of the block, and of the warp (those of the block

@@ -148,7 +148,7 @@ func.func @f(%x: tensor<5xCxf32>, %t: tensor<5xi32>) -> (tensor<5xf32>, tensor<5
   expectNear(lse, elogsum, 1e-5, "lse");
 }
 
-/// What a GPU computes beside what the CPU computes.
+/// The ops that only a GPU test runs. Compares them with this CPU's kernels.
 class ColumnsOnGpu : public Columns {
 protected:
   void SetUp() override {

@@ -297,8 +297,8 @@ TEST_F(GpuAttentionTest, Repeats) {
   EXPECT_EQ(first.dv, second.dv);
 }
 
-/// What cuDNN does not serve is our kernels', or an error if cuDNN alone was
-/// chosen.
+/// Our kernels compute attention that cuDNN does not support. If the choice was
+/// cuDNN alone, such attention is an error.
 TEST_F(GpuAttentionTest, Choice) {
   using Desc = heddle_rt_attention_desc;
   struct Obstacle {
@@ -403,7 +403,8 @@ template <int64_t (*change)(int64_t)> Expected<Cudnn> withStrides() {
                                                count, values);
     int64_t strides[4];
     std::memcpy(strides, values, sizeof strides);
-    // Of 16 x 8 numbers or more: not those of numbers of the host.
+    // Only strides of 16 x 8 numbers or more, so not those of a number of the
+    // host.
     if (strides[0] > 1)
       strides[0] = change(strides[0]);
     return emulated::getCudnn().setAttribute(descriptor, attribute, type, count,

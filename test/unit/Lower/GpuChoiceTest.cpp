@@ -53,7 +53,7 @@ TEST_F(GpuChoiceTest, IsMeasuredAndKept) {
   ASSERT_GT(file["products"].size(), 3u);
   for (const nlohmann::json &product : file["products"]) {
     EXPECT_EQ(product["candidates"], 3);
-    // That of the fastest.
+    // The time of the fastest candidate.
     EXPECT_NEAR(product["microseconds"].get<double>(), 1, 1e-3);
   }
 
@@ -109,7 +109,7 @@ TEST_F(GpuChoiceTest, DamagedFile) {
   EXPECT_EQ(read(), file);
 }
 
-/// A rank measures what the others take over.
+/// One rank measures, and the other ranks take its choices over.
 TEST_F(GpuChoiceTest, IsSharedByRanks) {
   CompileOptions options;
   options.targetGpu = "sm_80";

@@ -61,7 +61,7 @@ protected:
   static constexpr size_t kMost = 64;
   std::unique_ptr<cuda::CudaDevice> device;
   std::unique_ptr<Region> result;
-  /// Of the program: they lie in the host's memory.
+  /// Constants of the program, which lie in the host's memory.
   float constants[24];
   std::vector<std::unique_ptr<heddle_rt_matmul_desc>> descriptors;
 };

@@ -30,7 +30,7 @@ CompileOptions forGpu() {
   return options;
 }
 
-/// What the planted functions know.
+/// The state of the planted functions.
 struct Planted {
   int64_t calls = 0;
   cuda::Address freed = 0;
@@ -194,7 +194,7 @@ struct DroppedWaits {
   int64_t count = 0;
   /// Memory by address. A message fills an allocation of its own.
   std::map<cuda::Address, size_t> memory;
-  /// What the next event behind a copy of a message means.
+  /// The order that the next event behind a copy of a message stands for.
   std::map<cuda::Stream, Order> copies;
   std::map<cuda::Event, Order> events;
 } waits;

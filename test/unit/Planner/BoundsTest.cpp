@@ -106,8 +106,8 @@ void expectBounds(PlanRequest request, size_t step) {
     EXPECT_LE(bounds.kept, memory.arena + memory.slots) << candidate.getName();
     EXPECT_LE(bounds.state + bounds.kept, memory.total())
         << candidate.getName();
-    // Of a pipeline, it is the mean of the stages, and the one that needs most
-    // memory may have a little less.
+    // The bound of a pipeline is the mean of its stages. The stage with the
+    // most memory may have a little less of these parts.
     if (candidate.mesh.pipeline == 1)
       EXPECT_LE(bounds.state,
                 memory.parameters + memory.optimizerState + memory.gradients)
@@ -178,7 +178,7 @@ TEST(Bounds, SpreadStateOverStages) {
   }
 }
 
-// Only what must be computed again makes a bound greater.
+// Only recomputation that cannot be avoided raises a bound.
 TEST(Bounds, AddOnlyWhatEveryRecomputationRepeats) {
   PlanRequest request = makeRequest(4, 8);
   Judge judge(request);
@@ -219,7 +219,7 @@ TEST(Bounds, RepeatBesideARingWhatExceedsTheMemory) {
     candidate.recompute = mode;
     request.memory = int64_t(none.state + none.kept);
     EXPECT_EQ(cantFail(model.rate(candidate)).seconds, none.seconds);
-    // Attention's values are less than half of what stays.
+    // Attention's values are less than half of the kept values.
     request.memory = int64_t(none.state + 0.5 * none.kept);
     EXPECT_GT(cantFail(model.rate(candidate)).seconds, none.seconds);
   }
@@ -306,7 +306,7 @@ TEST(Bounds, AddExchangesOfTheUpdateToThePasses) {
     candidate.zeroLevel = zeroLevel;
     double seconds = cantFail(model.rate(candidate)).seconds;
     double growth = cantFail(slowModel.rate(candidate)).seconds - seconds;
-    // What grows is so little that passes would hide it.
+    // The growth is so small that passes would hide it.
     EXPECT_LT(growth, 0.1 * seconds);
     return growth > 0;
   };

@@ -40,8 +40,9 @@ TEST(FindPlan, KeepsTheBestPlanWhenInterrupted) {
   EXPECT_EQ(report.judged.size(), 4u);
 }
 
-// If nothing fits, all that may need less than what was judged is judged, while
-// work is left. Then the least that was found is the least of the space.
+// If nothing fits, judges all candidates that may need less memory than the
+// judged ones, while work is left. Then the least memory that was found is the
+// least of the space.
 TEST(FindPlan, FindsTheLeastMemoryIfNothingFits) {
   PlanRequest request = makeRequest(2, 4);
   request.pins.pipeline = request.pins.context = 1;
@@ -63,8 +64,8 @@ TEST(FindPlan, FindsTheLeastMemoryIfNothingFits) {
   EXPECT_LT(much.figures.getNeededMemory(), little.figures.getNeededMemory());
 }
 
-// A schedule that chooses for the memory that there is may fit where no stated
-// one does, and the plan states what it has chosen.
+// A schedule that adapts to the available memory may fit where no stated
+// schedule does. The plan states the choices of this schedule.
 TEST(FindPlan, LeavesSchedulesOpen) {
   PlanRequest request = makeRequest(4, 16, {6, 64, 4, 256, 64});
   request.cluster.levels[0].bandwidth = 2e7;
@@ -88,8 +89,8 @@ TEST(FindPlan, LeavesSchedulesOpen) {
   EXPECT_NE(report.plan->recompute, RecomputeMode::None);
 }
 
-// Few layers prove nothing, so candidates of which no more were compiled count
-// by their bounds.
+// Few layers prove nothing. So candidates that were only compiled with few
+// layers count by their bounds.
 TEST(FindPlan, BoundsWhatWasNotCompiledWhole) {
   PlanRequest request = makeRequest(2, 4, {6, 64, 4, 256, 32});
   request.mostCompiled = 8;
@@ -172,8 +173,9 @@ TEST(FindPlan, DecidesOperatorsUnlessTheirBoundIsNear) {
               judged.candidate.decidesOperators && judged.error.empty());
 }
 
-// If nothing is hidden, all of communication is exposed, and prices expect what
-// is simulated. If some is, operators are decided again until the plan stays.
+// If no communication is hidden, all of it is exposed, and the prices predict
+// the simulation. If some is hidden, operators are decided again until the plan
+// stays.
 TEST(FindPlan, PricesCommunicationAsExposed) {
   PlanObserver observer;
   PlanRequest request = makeLargeRequest();
@@ -204,8 +206,8 @@ TEST(FindPlan, PricesCommunicationAsExposed) {
   }
 }
 
-// What is too slow with ample memory is not compiled for the memory that there
-// is.
+// A candidate that is too slow with ample memory is not compiled for the
+// available memory.
 TEST(FindPlan, LeavesSlowCandidatesTheirMemory) {
   PlanRequest request = makeRequest(4, 32, {8, 256, 4, 256, 128});
   Candidate candidate;

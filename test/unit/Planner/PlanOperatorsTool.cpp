@@ -1,7 +1,8 @@
 //===- PlanOperatorsTool.cpp - heddle-plan-operators ----------------------===//
 //
-// Prints what planOperators decides for a module, or what predictStep says of a
-// plan. A test's way to these functions; users have `heddle plan`.
+// Prints the decisions of planOperators for a module, or the prediction of
+// predictStep for a plan. Tests reach these functions only by this tool. Users
+// have `heddle plan`.
 //
 // Usage: heddle-plan-operators MODULE (--mesh dp=2,tp=4 | --plan FILE)
 //          [--cluster C] [--memory BYTES] [--work N] [--predict] [-o FILE]

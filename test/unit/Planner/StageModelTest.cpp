@@ -16,7 +16,7 @@ PlanRequest makeDeepRequest(int64_t layers) {
   return makeRequest(8, 32, {layers, 256, 4, 2048, 128});
 }
 
-// Two pipelines of two stages say what a deeper one takes.
+// The costs of a deep pipeline follow from two pipelines of two stages.
 TEST(Pipelines, AreExtrapolatedFromFewLayers) {
   PlanRequest request = makeDeepRequest(12);
   Judges judges(request);
@@ -125,8 +125,8 @@ TEST(Pipelines, AreBalancedOverKindsOfDevice) {
   EXPECT_EQ(layers, (std::vector<int64_t>{8, 4}));
   PlanFigures figures =
       llvm::cantFail(model.predict(candidate, layers, topology, {}));
-  // Of 8 layers on a device of 300 bytes, and 4 on one of 100, the latter has
-  // less left.
+  // One stage has 8 layers on a device of 300 bytes, the other 4 layers on a
+  // device of 100 bytes. The second stage has less memory left.
   EXPECT_EQ(figures.memory.parameters, 40);
   EXPECT_EQ(figures.extraMemory, 0);
   EXPECT_TRUE(figures.mixed.empty());

@@ -103,7 +103,7 @@ static std::vector<float> maskOf(const AttentionCase &c,
   return mask;
 }
 
-/// Returns what the mask, causality and the window add to a scaled score.
+/// Returns the sum of the mask, causality and the window for a scaled score.
 static double addendOf(const AttentionCase &c,
                        const heddle_rt_attention_desc &d,
                        const std::vector<float> &mask, int64_t b, int64_t i,

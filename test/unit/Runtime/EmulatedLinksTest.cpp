@@ -73,8 +73,8 @@ TEST(LinkSchedule, FlowsShareALink) {
   EXPECT_DOUBLE_EQ(begin(schedule, links.transfer(1, 0, 1000), 5)->end, 15);
   EXPECT_DOUBLE_EQ(begin(schedule, links.transfer(3, 3, 1000), 5)->end, 5);
   EXPECT_DOUBLE_EQ(first->end, 16);
-  // A third one shares the arrivals at rank 2, and slows what leaves rank 0
-  // only from its bytes on.
+  // A third transfer shares the arrivals at rank 2. It slows the transfers from
+  // rank 0 only from its own bytes on.
   auto third = begin(schedule, links.transfer(3, 2, 100), 17);
   EXPECT_DOUBLE_EQ(third->end, 19);
   EXPECT_DOUBLE_EQ(second->end, 21);

@@ -166,7 +166,7 @@ TEST(Session, HostAccessByRangesAndPadding) {
 }
 
 TEST(Session, RefusesManyDevicesAtOnce) {
-  // The groups of so many ranks would take minutes.
+  // Making the groups for this number of ranks would take minutes.
   Json manifest = testManifest();
   manifest["mesh"][0]["size"] = 65536;
   manifest["mesh"][1]["size"] = 1;

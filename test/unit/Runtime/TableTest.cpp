@@ -81,7 +81,7 @@ TEST(Table, RunsTwoStagesInterleaved) {
     }
 }
 
-// Inputs and outputs are those of each run, though the next run is under way
+// Each run has its own inputs and outputs, although the next run is under way
 // when the host reads them.
 TEST(Table, RunsWithoutABarrier) {
   Json manifest = interleavedManifest();
@@ -144,8 +144,8 @@ TEST(Table, EachRunWithoutABarrierHasItsTimes) {
   std::vector<int64_t> numbers(3);
   ASSERT_TRUE(session->run("tens", {}, {writableBytesOf(numbers)}).ok());
   EXPECT_EQ(countKernels(), 3);
-  // A run has one kernel in a forward call, two in a backward call. It does not
-  // have what ran before the sequence.
+  // A run has one kernel in a forward call and two in a backward call. It does
+  // not include calls from before the sequence.
   std::vector<float> x(8), dz(8), z(8), dx(8);
   std::vector<ConstBytes> inputs = {bytesOf(x), bytesOf(dz)};
   std::vector<Bytes> outputs = {writableBytesOf(z), writableBytesOf(dx)};

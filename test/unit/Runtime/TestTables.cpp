@@ -227,8 +227,8 @@ private:
   void add(Json entry, int stream, std::vector<Json> reads,
            std::vector<Json> writes) {
     int number = int(entries.size());
-    // Of several uses on one stream, the last comes first here: a wait for it
-    // is one for all of them.
+    // If there are several uses on one stream, the last comes first here. A
+    // wait for the last use covers all of them.
     auto wait = [&](std::vector<Use> uses) {
       for (auto use = uses.rbegin(); use != uses.rend(); ++use) {
         int &last =

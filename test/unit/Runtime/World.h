@@ -78,7 +78,7 @@ private:
   std::vector<std::vector<std::unique_ptr<Communicator>>> communicators;
 };
 
-/// Joins so many members of a job, each on a thread of its own.
+/// Joins `processes` members of a job, each on a thread of its own.
 inline std::vector<std::shared_ptr<Job>>
 joinAll(int32_t processes, const JobOptions &common = {}) {
   Expected<Socket> listener = listenAt("127.0.0.1", 0);

@@ -142,7 +142,7 @@ TEST(SimulatePipelines, BubblesAreThoseOfTheSchedules) {
       expectBubble(PipelineSchedule::GPipe, 1, (P - 1) / (M + P - 1));
       expectBubble(PipelineSchedule::OneFOneB, 1, (P - 1) / (M + P - 1));
       expectBubble(PipelineSchedule::Interleaved, 2, (P - 1) / (2 * M + P - 1));
-      // The weights' passes fill two thirds of what 1F1B waits.
+      // The passes for weights fill two thirds of the time that 1F1B waits.
       expectBubble(PipelineSchedule::ZBH1, 1, (P - 1) / (3 * M + P - 1));
     }
 }
@@ -184,7 +184,7 @@ TEST(SimulatePipelines, TimesWithoutABarrierAreThoseOfThePeriod) {
         overlapped(schedule, 4, 8, chunks, false, kBandwidth);
     const Simulation &step = stepwise.get(), &s = overlapped.get();
     EXPECT_TRUE(step.bounds.criticalPath);
-    // Of one step, the longest chain is no bound.
+    // The longest chain is no bound of a single step.
     EXPECT_FALSE(s.bounds.criticalPath);
     EXPECT_GE(s.seconds, s.bounds.get() - 1e-9);
     EXPECT_LT(s.seconds, step.seconds);

@@ -113,7 +113,7 @@ TEST(Simulate, StreamsRunInOrderAndEventsOrderThem) {
   expectTimes(s, "b", 0.2, 0.4);
   expectTimes(s, "c", 1.5, 2.5);
   EXPECT_EQ(s.calls[find(s, "second")].waitedFor, find(s, "first"));
-  // The compute stream waits for what stream 1 is busy with.
+  // The compute stream waits for the call that keeps stream 1 busy.
   EXPECT_NEAR(s.calls[find(s, "first")].exposed, 0.6e-3, 1e-12);
   EXPECT_NEAR(s.calls[find(s, "second")].exposed, 0.5e-3, 1e-12);
 }
@@ -278,8 +278,8 @@ TEST(Simulate, AMeshLargerThanTheClusterIsAnError) {
   EXPECT_TRUE(failed(programs.run(makeRoundCluster(1))));
 }
 
-/// Products take 2 ms and half as long again beside communication; collectives
-/// take thrice the time of their links.
+/// Products take 2 ms, and 3 ms beside communication. Collectives take three
+/// times the time of their links.
 struct MeasuredModel : CostModel {
   using CostModel::getSeconds;
   FailureOr<double> getSeconds(rt::DeviceCallOpInterface) override {

@@ -10,9 +10,9 @@ using namespace heddle::solver;
 
 namespace {
 
-/// Returns the first variable of each variable's component. Components are
-/// those of the variables whose value in `x` differs from one in `others`; for
-/// all other variables returns -1.
+/// Returns the first variable of each variable's component. Components
+/// connect variables whose value in `x` differs from a value in `others`.
+/// Returns -1 for all other variables.
 std::vector<int32_t> componentsOf(const Model &m, const Labels &x,
                                   const std::vector<Labels> &others) {
   std::vector<int32_t> root(kVariableCount, -1);

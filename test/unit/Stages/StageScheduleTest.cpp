@@ -170,7 +170,7 @@ TEST(StageSchedule, ReadsATableOfOnesOwn) {
 }
 
 TEST(StageSchedule, NamesTheEntryThatIsWrong) {
-  // The backward pass of stage 0 before that of stage 1 can have sent anything.
+  // The backward pass of stage 0 comes before stage 1 can have sent anything.
   EXPECT_EQ(getError(R"({"devices": [["F0.0", "B0.0", "F0.1", "B0.1"],
                                      ["F1.1", "B1.1", "F1.0", "B1.0"]]})",
                      2),

@@ -15,7 +15,7 @@ from heddle.torch.text import Value, number
 
 @dataclasses.dataclass
 class Mask:
-    """A mask taken apart: the order of positions, a window, and what remains, a
+    """A mask taken apart: the order of positions, a window, and the rest. The rest is a
     value of i1 or f32 [batch, head, query, key] in which any size may be 1."""
 
     is_causal: bool = False
@@ -69,8 +69,8 @@ def with_heads(e: Emitter, x: Value) -> Value:
 def attend(
     e: Emitter, query: Value, key: Value, value: Value, weighting: Weighting
 ) -> Value:
-    """Builds the attention of queries, keys and values [batch, head, position,
-    size], or without head."""
+    """Builds the attention of queries, keys and values [batch, head, position, size] or
+    [batch, position, size]."""
     shape = (*query.shape[:-1], value.shape[-1])
     query, key, value = (with_heads(e, x) for x in (query, key, value))
     key, value = _unrepeated(key), _unrepeated(value)
@@ -127,8 +127,8 @@ _HIDING = -1e4
 
 
 def _hides(added: Value, otherwise: Value) -> bool:
-    """Tells whether a choice between the two values, added to scores, hides keys
-    and changes no other score."""
+    """Tells whether adding a choice between the two values to scores hides keys and
+    changes no other score."""
     if any(not x.source or x.source[0] != "constant" for x in (added, otherwise)):
         return False
     return not added.source[1].any() and bool((otherwise.source[1] < _HIDING).all())
@@ -194,8 +194,8 @@ def _compact(e: Emitter, mask: Value) -> Value:
 
 
 def _unrepeated(x: Value) -> Value:
-    """Returns the keys of groups [b, n, t, d] that were repeated for each head,
-    [b, n * r, t, d]."""
+    """If each head got a copy of its group's keys [b, n * r, t, d], returns the keys of
+    the groups [b, n, t, d]."""
     source = x.source
     if not source or source[0] != "reshape" or len(source[1].shape) != 5:
         return x

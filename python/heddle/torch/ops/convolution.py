@@ -1,5 +1,5 @@
-"""Convolutions: one product for each position of the kernel. Where strides equal
-the kernel (patches), one product in all."""
+"""Convolutions: one product for each position of the kernel. If the strides equal the
+kernel's sizes (patches), one product for all positions."""
 
 import math
 from collections.abc import Sequence
@@ -65,8 +65,8 @@ def _transposed(
     groups: int = 1,
     dilation: int | Sequence[int] = 1,
 ) -> Value:
-    """The convolution of x, with zeros between its elements, with the kernel in
-    reverse order."""
+    """Builds the convolution of x, with zeros between its elements, and the reversed
+    kernel."""
     count = len(weight.shape) - 2
     strides, dilations = per_dimension(stride, count), per_dimension(dilation, count)
     # With a zero after each element, each has as many zeros as the stride adds.
@@ -215,8 +215,8 @@ def fold(
     padding: Sequence[int],
     stride: Sequence[int],
 ) -> Value:
-    """Adds patches [b, c * kernel, patches] into images: for each dimension a
-    product with the places of the patches' elements."""
+    """Adds patches [b, c * kernel, patches] into images. Each dimension takes one
+    product with a matrix of the places of the patches' elements."""
     tables, counts = [], []
     for full, k, d, p, s in zip(size, kernel, dilation, padding, stride, strict=True):
         count = (full + 2 * p - d * (k - 1) - 1) // s + 1

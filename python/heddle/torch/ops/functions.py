@@ -1,5 +1,5 @@
-"""Functions that are made of others: hyperbolic ones, inverses of trigonometric
-ones, and what is left of numbers that are not finite."""
+"""Functions that are composed of others: hyperbolic and inverse trigonometric
+functions, and replacements of numbers that are not finite."""
 
 import math
 
@@ -141,7 +141,7 @@ _LANCZOS = (
 
 
 def _lanczos(e: Emitter, x: Value) -> tuple[Value, Value, Value]:
-    """Returns the sum of c / (x + i), that of c / (x + i)^2, and x + 13/2."""
+    """Returns the sum of c / (x + i), the sum of c / (x + i)^2, and x + 13/2."""
     total, slope = _splat(e, 0.99999999999980993227684700473478, x), _splat(e, 0.0, x)
     for i, c in enumerate(_LANCZOS):
         place = e.builder.binary("add", x, _splat(e, float(i), x))
@@ -154,8 +154,8 @@ def _lanczos(e: Emitter, x: Value) -> tuple[Value, Value, Value]:
 @op("lgamma")
 def lgamma(e: Emitter, x: Value) -> Value:
     """log(sqrt(2 pi)) + (x - 1/2) log(t) - t + log(sum) with t = x + 13/2. Numbers
-    below 1/2 are reflected: log(pi / |sin(pi x)|) - lgamma(1 - x). The sine is that
-    of x - floor(x), which is exactly 0 at integers, where lgamma is infinite."""
+    below 1/2 are reflected: log(pi / |sin(pi x)|) - lgamma(1 - x). The sine is computed
+    of x - floor(x), so it is exactly 0 at integers, where lgamma is infinite."""
     half = _splat(e, 0.5, x)
     size = e.builder.elementwise("math.absf", x)
     is_infinite = e.builder.compare("eq", size, _splat(e, math.inf, x))

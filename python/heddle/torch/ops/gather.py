@@ -12,8 +12,8 @@ from heddle.torch.text import Value
 
 
 def one_hot_product(e: Emitter, table: Value, ids: Value) -> Value:
-    """Returns table[..., ids[...]] along the last dimension: for each id the sum
-    of the row's elements after all but one were multiplied by zero."""
+    """Returns table[..., ids[...]] along the last dimension. For each id, multiplies
+    all other elements of the row by zero and sums the row."""
     size, count = table.shape[-1], ids.shape[-1]
     rows = (*table.shape[:-1], count, size)
     wide = e.builder.broadcast(
@@ -77,8 +77,8 @@ def rows(e: Emitter, table: Value, ids: Value) -> Value:
 
 
 def _whole_rows(e: Emitter, table: Value, ids: Value) -> Value:
-    """Returns rows of whole numbers. Those of 32 bits go in two parts, because f32
-    holds 24 bits."""
+    """Returns rows of whole numbers. Numbers of 32 bits are gathered in two halves,
+    because f32 holds 24 bits."""
     if table.type != "i32":
         found = rows(e, e.builder.convert(table, "f32"), ids)
         return e.builder.convert(found, table.type)
@@ -124,8 +124,8 @@ def index(e: Emitter, x: Value, indices: Sequence[Value | None]) -> Value:
             return grid
     if len(used) == 1:
         return _index_one(e, x, used[0], indices[used[0]])  # type: ignore[arg-type]
-    # The indexed dimensions go first. The result's stand where they stood, or
-    # first if others are between them.
+    # Moves the indexed dimensions to the front. The result's dimensions stand where the
+    # indexed ones stood, or first if other dimensions are between these.
     rest = [i for i in range(len(x.shape)) if i not in used]
     front = e.builder.transpose(x, used + rest)
     y = _index_leading(e, front, [indices[i] for i in used])  # type: ignore[misc]
@@ -165,8 +165,8 @@ def _place_of(ids: Value) -> tuple[int, int, int] | None:
 
 
 def _index_grid(e: Emitter, x: Value, indices: Sequence[Value]) -> Value | None:
-    """Returns a slice of x, if constant indices say no more than that: one range
-    along each axis."""
+    """Returns a slice of x if the constant indices select one range along each axis.
+    Otherwise returns None."""
     places = [_place_of(ids) for ids in indices]
     ranges = [place for place in places if place is not None]
     if len(ranges) < len(indices):
@@ -194,7 +194,7 @@ def _index_one(e: Emitter, x: Value, dim: int, ids: Value) -> Value:
 
 
 def _index_leading(e: Emitter, x: Value, indices: Sequence[Value]) -> Value:
-    """Counts the rows of all indexed dimensions together."""
+    """Numbers the rows of all indexed dimensions in one sequence."""
     shape = np.broadcast_shapes(*(ids.shape for ids in indices))
     row = e.builder.splat(0, shape, "i32")
     for size, ids in zip(x.shape, indices, strict=False):
@@ -218,8 +218,8 @@ def one_hot(e: Emitter, ids: Value, classes: int = -1) -> Value:
 
 
 def _hits(e: Emitter, ids: Value, size: int) -> Value:
-    """Returns where the ids are each number below `size`, in a new last
-    dimension."""
+    """Returns, in a new last dimension, where the ids equal each number below
+    `size`."""
     shape = (*ids.shape, size)
     numbers = e.builder.constant(np.arange(size, dtype=np.int32), "i32")
     wide = e.builder.broadcast(e.builder.reshape(ids, (*ids.shape, 1)), shape)
@@ -227,8 +227,8 @@ def _hits(e: Emitter, ids: Value, size: int) -> Value:
 
 
 def _last_hits(e: Emitter, hits: Value) -> tuple[Value, Value]:
-    """Returns the last of each number's hits, and the numbers that have one.
-    PyTorch keeps any of the sources of equal ids."""
+    """Returns the last of each number's hits, and the numbers that have a hit. PyTorch
+    may keep any of the sources of equal ids."""
     dim = len(hits.shape) - 2
     order = np.arange(1, hits.shape[dim] + 1, dtype=np.float32)
     places = e.builder.constant(order, "f32")
@@ -242,8 +242,8 @@ def _last_hits(e: Emitter, hits: Value) -> tuple[Value, Value]:
 
 
 def _sum_into(e: Emitter, hits: Value, parts: Value) -> Value:
-    """Returns for each number the sum of the parts along the last dimension that
-    hit it."""
+    """Returns for each number the sum of the parts that hit it, along the last
+    dimension."""
     wide = e.builder.broadcast(e.builder.reshape(parts, (*parts.shape, 1)), hits.shape)
     zero = e.builder.splat(0, hits.shape, parts.type)
     picked = e.builder.select(hits, wide, zero)

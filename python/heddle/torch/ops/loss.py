@@ -230,7 +230,7 @@ def _of_labels(e: Emitter, rows: Value, target: Value) -> Value:
 def _over_labels(
     e: Emitter, rows: Value, ones: Value, reduction: int, is_weighted: bool
 ) -> Value:
-    """Reduces the losses of labels that weigh `ones`."""
+    """Reduces the losses of labels whose weights are `ones`."""
     if reduction == 0:
         return rows
     total, count = _all(e, rows), _all(e, ones)
@@ -280,9 +280,9 @@ _SAME = {"clone", "_to_copy", "to", "alias", "view", "reshape", "squeeze", "cont
 
 
 def loss_parts(e: Emitter, node: Node) -> tuple[Value, Value]:
-    """Returns the sum of the losses and the number of labels. A mean of
-    cross-entropies becomes both, so that labels that are ignored weigh nothing;
-    any other loss counts as one."""
+    """Returns the sum of the losses and the number of labels. A mean of cross-entropies
+    becomes both, so that ignored labels do not count. Any other loss counts as one
+    label."""
     last = node
     while op_name(last) in _SAME and isinstance(last.args[0], Node):
         last = last.args[0]

@@ -19,7 +19,7 @@ from heddle.torch.text import Value
 
 
 def _dimensions(e: Emitter) -> int:
-    """Returns the number that stands in the op's name, as in avg_pool2d."""
+    """Returns the number in the op's name: 2 for avg_pool2d."""
     return next(n for n in (1, 2, 3) if f"{n}d" in op_name(e.node))
 
 

@@ -22,8 +22,8 @@ def leading(rank: int) -> str:
 
 
 def source_rows(e: Emitter, x: Value) -> Value:
-    """Returns the rows x [rows, features] with the dimensions that were merged to
-    make them, so that batch and sequence keep their own dimensions."""
+    """Returns the rows x [rows, features] with the dimensions that were merged into
+    rows. So batch and sequence keep dimensions of their own."""
     source = x
     while source.source and source.source[0] == "reshape":
         source = source.source[1]
@@ -187,7 +187,7 @@ def einsum(
     """Multiplies the operands from left to right."""
     letters, result = _letters(e, text, values)
     values = _of_one_size(e, values, letters)
-    # What only one operand has, and the result does not, is summed first.
+    # First sums over dimensions that only one operand has and the result lacks.
     terms = [
         _summed(
             e, value, own, set("".join(letters[:i] + letters[i + 1 :])) | set(result)
@@ -218,8 +218,8 @@ def _of_one_size(
 
 
 def _letters(e: Emitter, text: str, values: Sequence[Value]) -> tuple[list[str], str]:
-    """Returns the letters of each operand and of the result. Those that an
-    ellipsis stands for get letters of their own."""
+    """Returns the letters of each operand and of the result. The dimensions of an
+    ellipsis get letters of their own."""
     inputs, arrow, result = text.replace(" ", "").partition("->")
     letters = inputs.split(",")
     if not arrow:

@@ -70,8 +70,8 @@ def amin(e: Emitter, x: Value, dims: object = None, keepdim: bool = False) -> ob
 
 
 def place_of_largest(e: Emitter, x: Value, dim: int) -> Value:
-    """Returns the first index of the maximum along a dimension. Counts back from
-    the end, so that the first one has the largest number."""
+    """Returns the first index of the maximum along a dimension. Numbers the elements
+    from the end, so that the first maximum has the largest number."""
     x = e.builder.convert(x, "f32")
     dim, size = axis(dim, len(x.shape)), x.shape[axis(dim, len(x.shape))]
     largest = spread(e, e.builder.reduce("max", x, [dim]), x.shape, [dim])
@@ -97,7 +97,7 @@ def argmax(
 
 
 def spread(e: Emitter, x: Value, shape: Shape, dims: Sequence[int]) -> Value:
-    """Repeats a reduction along the dimensions that it was over."""
+    """Repeats a reduction along the dimensions that were reduced."""
     along = [i for i in range(len(shape)) if i not in dims]
     return e.builder.broadcast_along(x, shape, along)
 
@@ -160,8 +160,8 @@ def norm(
 
 
 def root(e: Emitter, x: Value, power: float = 0.5) -> Value:
-    """Returns a power of numbers that are at least zero, whose gradient at zero is
-    zero, as PyTorch's of norms."""
+    """Returns a power of numbers that are at least zero. The gradient at zero is zero,
+    like that of PyTorch's norms."""
     zero, one = (e.builder.splat(n, x.shape, x.type) for n in (0.0, 1.0))
     is_zero = e.builder.compare("eq", x, zero)  # not of NaN, which stays
     x = e.builder.select(is_zero, one, x)
@@ -210,8 +210,8 @@ def cdist(
 
 @op("_pdist_forward")
 def pdist(e: Emitter, x: Value, order: float = 2) -> Value:
-    """The distances of all pairs, of which the first row comes first. Those of a row
-    are a slice of the square of distances."""
+    """The distances of all pairs of rows (i, j) with i < j. The pairs of one row i are
+    a slice of the matrix of distances."""
     count = x.shape[0]
     if count < 2:
         raise e.refuse("expected pdist of 2 rows or more, whose result has elements")
@@ -230,7 +230,7 @@ def pdist(e: Emitter, x: Value, order: float = 2) -> Value:
 def prod(
     e: Emitter, x: Value, dim: int | None = None, keepdim: bool = False, **named: object
 ) -> Value:
-    """Multiplies the halves of the dimension until one row is left."""
+    """Multiplies one half of the dimension by the other until one row is left."""
     if dim is None:
         x, dim = e.builder.reshape(x, (math.prod(x.shape),)), 0
     dim = axis(dim, len(x.shape))
@@ -246,8 +246,8 @@ def prod(
 
 @op("cumprod", "cummax", "cummin")
 def cumprod(e: Emitter, x: Value, dim: int, **named: object) -> object:
-    """Multiplies by the row so many places before, for 1, 2, 4, ... places; or takes
-    the larger or smaller one."""
+    """Combines each row with the row 1, then 2, 4, ... places before it: by a product,
+    or by the larger or smaller element."""
     kind = {
         "cumprod": "arith.mulf" if x.is_float else "arith.muli",
         "cummax": "arith.maximumf" if x.is_float else "arith.maxsi",
@@ -268,8 +268,8 @@ def bucketize(
     e: Emitter, first: Value, second: Value, out_int32: bool = False,
     right: bool = False, side: str | None = None, sorter: object = None,
 ) -> Value:  # fmt: skip
-    """The number of sorted boundaries that are not above each number: all of them
-    for NaN, which compares with none."""
+    """The number of sorted boundaries that are not above each number. NaN compares with
+    none, so all boundaries count."""
     if sorter is not None:
         raise e.refuse("expected searchsorted without a sorter")
     is_search = op_name(e.node) == "searchsorted"
@@ -290,7 +290,7 @@ def bucketize(
 
 @op("_assert_async", "_functional_assert_async")
 def assertion(e: Emitter, *unused: object) -> None:
-    """Checks of values, as torch.distributions makes them, are left out."""
+    """Leaves out checks of values, such as those of torch.distributions."""
 
 
 @op("any", "all", "_is_all_true")

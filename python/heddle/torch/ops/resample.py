@@ -14,8 +14,8 @@ from heddle.torch.text import Value
 def along(
     e: Emitter, x: Value, dim: int, function: Callable[[torch.Tensor], torch.Tensor]
 ) -> Value:
-    """Applies a linear function of rows [1, rows, size] along a dimension. Its
-    matrix is what it makes of the unit vectors."""
+    """Applies a linear function of rows [1, rows, size] along a dimension. The columns
+    of its matrix are its values for the unit vectors."""
     size = x.shape[dim]
     matrix = function(torch.eye(size)[None])[0]
     if matrix.shape == (size, size) and torch.equal(matrix, torch.eye(size)):
@@ -38,8 +38,8 @@ _MODES = {
 
 @op(*_MODES)
 def upsample(e: Emitter, x: Value, *rest: object) -> Value:
-    """The overload `vec` has a size, perhaps whether corners are aligned, and
-    factors; the other one has no None."""
+    """The overload `vec` has a size, sometimes a flag for aligned corners, and factors.
+    The other overload has no arguments that are None."""
     mode, first = _MODES[op_name(e.node)], 2
     factors = rest[-1] if e.node.target._overloadname == "vec" else None
     corners = None if "nearest" in mode else bool(rest[1])
@@ -65,7 +65,8 @@ def _resize(
     """Interpolates rows [1, rows, size] along the last dimension."""
     if mode != "bicubic":
         return F.interpolate(rows, size, factor, mode, corners)
-    # Only images have this mode; the rows of this one stay as they are.
+    # Only images have this mode, so the rows count as one image, whose height does not
+    # change.
     sizes = None if size is None else (rows.shape[1], size)
     factors = None if factor is None else (1.0, factor)
     return F.interpolate(rows[None], sizes, factors, mode, corners)[0]

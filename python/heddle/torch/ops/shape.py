@@ -91,7 +91,7 @@ def _range(start: int | None, end: int | None, size: int) -> tuple[int, int]:
 
 @dataclasses.dataclass
 class _Rows:
-    """What slices name: every `step`th row from `start` to before `end`."""
+    """The rows of a slice: every `step`th row from `start` to before `end`."""
 
     dim: int = 0
     start: int | None = None
@@ -232,8 +232,8 @@ _PADDINGS: dict[str, Any] = {
 def padded(
     e: Emitter, x: Value, low: Sequence[int], high: Sequence[int], value: float
 ) -> Value:
-    """Appends a number on both sides of each dimension, or removes elements where
-    a width is negative."""
+    """Appends a number on both sides of each dimension. A negative width removes
+    elements instead."""
     rank = len(x.shape)
     if min([*low, *high]) < 0:
         start = [max(0, -width) for width in low]
