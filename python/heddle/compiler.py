@@ -101,8 +101,9 @@ class Compilation:
     def finish(self, module: str) -> pathlib.Path:
         """Compiles the text of a module; returns the artifact's path."""
         if self._process is not None:
-            process, self._process = self._process, None
+            process = self._process
             out, messages = process.communicate(module)
+            self._process = None
             check_end(self._command, process.returncode, out, messages)
             return self.output
         with tempfile.TemporaryDirectory() as folder:

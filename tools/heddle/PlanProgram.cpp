@@ -5,6 +5,7 @@
 #include "../common/Run.h"
 
 #include "dialects/Heddle/HeddleDialect.h"
+#include "heddle/Schedule/CutLayers.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -54,6 +55,9 @@ static bool planFile(Compiler &compiler, const CompileFlags &allFlags,
     return false;
   }
   program.microBatchRows = rows;
+  int64_t ops = 0;
+  (*module)->walk([&](Operation *) { ++ops; });
+  program.depth = std::max(countEqualLayers(**module), ops / 100);
   if (isModel(**module))
     program.sequence = getSize(**module, 1);
   program.rows = flags.batch.value_or(rows * microBatches);

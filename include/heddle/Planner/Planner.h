@@ -50,6 +50,9 @@ struct ProgramToPlan {
   std::optional<int64_t> sequence;
   /// The layers of the program, if it can be made with fewer.
   std::optional<int64_t> layers;
+  /// The depth of a program that has one size: its equal layers, or as many
+  /// layers of a hundred ops as it has ops for.
+  int64_t depth = 1;
   /// The rows of a micro-batch, if the program has no other number of them.
   std::optional<int64_t> microBatchRows;
 };

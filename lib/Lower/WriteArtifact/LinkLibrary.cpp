@@ -102,7 +102,8 @@ private:
 std::unique_ptr<LibraryLinker::Process>
 LibraryLinker::Process::start(const Linker &linker, StringRef output) {
   std::vector<std::string> arguments = getArguments(
-      linker, output, {"--whole-archive", "/dev/stdin", "--no-whole-archive"});
+      linker, output,
+      {"--whole-archive", "/proc/self/fd/0", "--no-whole-archive"});
   std::vector<char *> argv;
   for (std::string &argument : arguments)
     argv.push_back(argument.data());

@@ -307,7 +307,8 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
   constexpr int64_t kMostLayersOfOpen = 8;
   if (candidate.overlap == Overlap::Auto && candidate.mesh.pipeline == 1 &&
       limits.hasBackward && !(pins.subBatches && pins.recompute) &&
-      request.program.layers.value_or(1) <= kMostLayersOfOpen) {
+      request.program.layers.value_or(request.program.depth) <=
+          kMostLayersOfOpen) {
     Candidate open = candidate;
     open.subBatches = pins.subBatches.value_or(1);
     open.recompute = pins.recompute.value_or(RecomputeMode::None);

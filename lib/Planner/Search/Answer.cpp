@@ -159,11 +159,13 @@ llvm::Error PlanSearch::explainInfeasible() {
   }
   report.winner = least->candidate;
   report.figures = least->figures;
-  auto bound = double(least->figures.getNeededMemory());
+  // Bounds of memory know neither a stated storage nor the operators that are
+  // decided one by one.
+  auto bound = request.stated ? 0. : double(least->figures.getNeededMemory());
   for (const SearchEntry &entry : entries)
-    if (!entry.isJudged)
+    if (!entry.isJudged && !entry.candidate.decidesOperators)
       bound = std::min(bound, getLeastMemory(entry));
-  report.memoryBound = int64_t(bound);
+  report.memoryBound = std::max(int64_t(0), int64_t(bound));
   for (const MemoryPart &part : getMemoryParts(least->figures.memory))
     report.consumers.push_back({part.name.str(), part.bytes});
   llvm::sort(report.consumers, [](const auto &a, const auto &b) {

@@ -352,7 +352,7 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
     progress.best = getBest();
     progress.bound = getBound();
     observer.progress(progress);
-    if (judged.candidate.leavesSchedule && judged.error.empty())
+    if (judged.candidate.leavesSchedule && judged.fits)
       cover(judged.candidate);
   }
 }
@@ -405,6 +405,9 @@ void PlanSearch::lowerMemory(int64_t bytes) {
         judged.error.empty() && judged.figures.getNeededMemory() <= memory;
   best = findBest(report.judged, [](size_t) { return true; });
   idleRounds = 0;
+  // A schedule was chosen for the memory that there was.
+  for (SearchEntry &entry : entries)
+    entry.isCovered = false;
   report.plan.reset();
   report.consumers.clear();
   llvm::erase_if(report.skipped, [](const SkippedCandidates &skipped) {
@@ -433,7 +436,7 @@ void PlanSearch::judgeSmallest() {
     const JudgedCandidate *smallest = getSmallest();
     std::vector<SearchEntry *> open;
     for (SearchEntry &entry : entries)
-      if (!entry.isJudged &&
+      if (!entry.isJudged && !entry.candidate.decidesOperators &&
           (!smallest ||
            getLeastMemory(entry) < double(smallest->figures.getNeededMemory())))
         open.push_back(&entry);

@@ -133,7 +133,8 @@ search(const UnitGraph &graph, const ScheduleOptions &options, double atMost) {
   for (std::vector<double> greatest : {getLongestPaths(graph), depths}) {
     std::transform(greatest.begin(), greatest.end(), rank.begin(),
                    std::negate<>());
-    if (attempt(rank))
+    double seconds = best ? best->seconds : atMost;
+    if (attempt(rank) && best->seconds < seconds)
       lags.reset();
   }
   if (!best)
