@@ -80,9 +80,9 @@ heddle::optimizeForGpu(ModuleOp module, llvm::TargetMachine &machine,
   // it, a number of 64 bits would be aligned to four bytes and need two
   // accesses.
   llvm::DataLayout layout = machine.createDataLayout();
-  (*part)->setAttr(LLVM::LLVMDialect::getDataLayoutAttrName(),
-                   StringAttr::get(module.getContext(),
-                                   layout.getStringRepresentation()));
+  (*part)->setAttr(
+      LLVM::LLVMDialect::getDataLayoutAttrName(),
+      StringAttr::get(module.getContext(), layout.getStringRepresentation()));
   OpBuilder builder = OpBuilder::atBlockEnd(part->getBody());
   for (LLVM::LLVMFuncOp kernel : getGpuKernels(module)) {
     std::string shared = (kernel.getName() + "_shared").str();

@@ -37,8 +37,8 @@ static std::optional<unsigned> findFreeMembers(const PlannedOp &planned) {
 }
 
 void heddle::splitAxesForHeads(MLIRContext *context, MeshAttr &mesh,
-                        MutableArrayRef<PlannedOp> ops,
-                        MutableArrayRef<DimensionAxes> storage) {
+                               MutableArrayRef<PlannedOp> ops,
+                               MutableArrayRef<DimensionAxes> storage) {
   // parts[{axis, groups}]: the size of the part of the axis that splits that
   // number of groups. The parts of one axis are prefixes of the same sub-axes,
   // so each must divide the next larger one.

@@ -23,8 +23,8 @@ namespace heddle {
 /// Example: 2 key/value heads with 4 queries each, over "tp" of 4 devices:
 /// tp.0 = 2 splits the heads, tp.1 = 2 the queries.
 void splitAxesForHeads(mlir::MLIRContext *context, MeshAttr &mesh,
-                llvm::MutableArrayRef<PlannedOp> ops,
-                llvm::MutableArrayRef<DimensionAxes> storage);
+                       llvm::MutableArrayRef<PlannedOp> ops,
+                       llvm::MutableArrayRef<DimensionAxes> storage);
 
 } // namespace heddle
 

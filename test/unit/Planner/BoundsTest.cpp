@@ -92,8 +92,8 @@ void expectBounds(PlanRequest request, size_t step) {
   SearchSpace space = enumerateCandidates(request, limits);
   for (size_t i = 0; i < space.candidates.size(); ++i) {
     const Candidate &candidate = space.candidates[i];
-    bool isPlain = candidate.recompute == RecomputeMode::None &&
-                   !candidate.leavesSchedule;
+    bool isPlain =
+        candidate.recompute == RecomputeMode::None && !candidate.leavesSchedule;
     if (i % (isPlain ? step : step - 20) != 0)
       continue;
     CandidateBounds bounds = cantFail(model.rate(candidate));
