@@ -159,10 +159,10 @@ static MeshSizes getSizes(const Candidate &candidate) {
 
 /// Returns whether an entry is worth a compilation if the best plan takes
 /// `seconds`. An entry that a judged schedule covers is not, because the
-/// schedule has compared it. While rounds find better plans, an entry is worth
-/// it if it may be better within the error of its estimate. After some rounds
-/// without a better plan, many judgements have corrected the estimates. Then
-/// the entry must be expected to be better.
+/// schedule could have chosen it. While rounds find better plans, an entry is
+/// worth it if it may be better within the error of its estimate. After some
+/// rounds without a better plan, many judgements have corrected the estimates.
+/// Then the entry must be expected to be better.
 bool PlanSearch::isWorthTrying(const SearchEntry &entry, double seconds) const {
   return !entry.isCovered && mayBeat(entry, seconds) &&
          (idleRounds < kMostIdle || getSeconds(entry) < seconds);
@@ -231,8 +231,10 @@ std::vector<SearchEntry *> PlanSearch::chooseRound() {
   return round;
 }
 
-/// Fixes the choices of the schedule, except how sums are exchanged: operators
-/// that are decided one by one have other sums.
+/// Fixes the sub-batches and the recomputation that the schedule has chosen.
+/// How sums are exchanged is left out, because operators that are decided one
+/// by one have other sums. A limit of bytes of optimal recomputation is left
+/// out, too: a candidate does not state it.
 static void closeSchedule(Candidate &candidate) {
   ScheduleVariant variant = candidate.getSchedule();
   candidate.subBatches = variant.subBatches;
@@ -357,7 +359,7 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
   }
 }
 
-/// Marks the candidates that a judged schedule has compared.
+/// Marks the candidates that a judged schedule could have chosen.
 void PlanSearch::cover(const Candidate &chosen) {
   for (SearchEntry &entry : entries)
     entry.isCovered |= !entry.candidate.leavesSchedule &&
