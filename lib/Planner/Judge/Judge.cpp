@@ -120,6 +120,17 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
   return decideOperators(module, candidate, std::move(*plan));
 }
 
+static CompileOptions makeOptions(const PlanRequest &request,
+                                  const Candidate &candidate,
+                                  const Plan &plan) {
+  CompileOptions options;
+  options.training = request.training;
+  options.training.microBatches = candidate.microBatches;
+  options.planText = writePlan(plan);
+  options.planPath = "plan";
+  return options;
+}
+
 llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
                                                ProgramSize size,
                                                std::optional<int64_t> memory) {
@@ -129,11 +140,7 @@ llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
   llvm::Expected<Plan> plan = makePlan(*step, candidate);
   if (!plan)
     return plan.takeError();
-  CompileOptions options;
-  options.training = request.training;
-  options.training.microBatches = candidate.microBatches;
-  options.planText = writePlan(*plan);
-  options.planPath = "plan";
+  CompileOptions options = makeOptions(request, candidate, *plan);
   Cluster cluster = request.cluster;
   cluster.device.memory = memory.value_or(cluster.device.memory);
   options.cluster = ClusterChoice(cluster);
@@ -157,11 +164,7 @@ Judge::chooseSchedule(const Candidate &candidate) {
     return plan.takeError();
   plan->subBatches = request.pins.subBatches;
   plan->recompute = request.pins.recompute;
-  CompileOptions options;
-  options.training = request.training;
-  options.training.microBatches = candidate.microBatches;
-  options.planText = writePlan(*plan);
-  options.planPath = "plan";
+  CompileOptions options = makeOptions(request, candidate, *plan);
   options.cluster = ClusterChoice(request.cluster);
   // A rule that the stated part violates has no position in the text.
   if (const std::optional<Plan> &stated = request.stated) {
