@@ -17,6 +17,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <sstream>
 
 #include <fcntl.h>
@@ -29,7 +30,8 @@ using namespace heddle::runtime;
 // state.json
 //===----------------------------------------------------------------------===//
 
-static std::string stateToJSON(const TrainingState &state) {
+static std::string stateToJSON(const TrainingState &state,
+                               const Manifest &manifest) {
   nlohmann::ordered_json json = {{"version", 1},
                                  {"step", state.step},
                                  {"seed", state.seed},
@@ -45,6 +47,9 @@ static std::string stateToJSON(const TrainingState &state) {
     json["loss"] = *state.loss;
   if (state.program)
     json["program"] = *state.program;
+  for (const WholeTensor &tensor : manifest.tensors)
+    if (isOfModel(tensor.role))
+      json["model_variables"].push_back(tensor.name);
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
          "\n";
 }
@@ -64,6 +69,27 @@ static Expected<nlohmann::json> readJson(const fs::path &file) {
   if (!json.is_object())
     return error("'" + file.string() + "': expected a JSON object");
   return json;
+}
+
+/// Returns the model's variables among those of a checkpoint, if it tells them
+/// from the optimizer's. Checkpoints of older versions do not.
+static Expected<std::optional<std::set<std::string>>>
+readModelVariables(const fs::path &directory) {
+  fs::path file = directory / "state.json";
+  auto json = readJson(file);
+  HEDDLE_RT_RETURN_IF_ERROR(json.status());
+  auto listed = json->find("model_variables");
+  if (listed == json->end())
+    return std::optional<std::set<std::string>>();
+  std::set<std::string> names;
+  for (const nlohmann::json &each : *listed) {
+    if (!each.is_string())
+      return error("'" + file.string() +
+                   "': expected strings in 'model_variables', got " +
+                   each.type_name());
+    names.insert(each.get<std::string>());
+  }
+  return std::optional(std::move(names));
 }
 
 Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
@@ -282,8 +308,9 @@ Status heddle::runtime::saveCheckpoint(const Session &session,
       if (job)
         HEDDLE_RT_RETURN_IF_ERROR(
             writeFileAtomically((partial / partsFile).string(), index));
-      HEDDLE_RT_RETURN_IF_ERROR(writeFileAtomically(
-          (partial / "state.json").string(), stateToJSON(state)));
+      HEDDLE_RT_RETURN_IF_ERROR(
+          writeFileAtomically((partial / "state.json").string(),
+                              stateToJSON(state, session.manifest())));
       syncFolder(partial);
       return replaceFolder(partial, directory);
     });
@@ -296,43 +323,87 @@ Status heddle::runtime::saveCheckpoint(const Session &session,
   return std::move(status).in(context);
 }
 
-Status heddle::runtime::loadCheckpoint(Session &session,
-                                       const fs::path &directory) {
-  std::string context = "checkpoint '" + directory.string() + "'";
-  if (hasParts(directory)) {
-    HEDDLE_RT_RETURN_IF_ERROR(zeroSumsOfStep(session));
-    return readParts(session, directory).in(context);
+/// Returns the tensors that a checkpoint must hold for `use`. Every variable of
+/// the checkpoint must be of the session too, except that an evaluation ignores
+/// those that are not of the model.
+static Expected<std::vector<size_t>>
+agreeOnVariables(const Manifest &manifest, const fs::path &directory,
+                 const std::set<std::string> &found, CheckpointUse use) {
+  bool evaluates = use == CheckpointUse::Evaluate;
+  auto modelVariables = readModelVariables(directory);
+  HEDDLE_RT_RETURN_IF_ERROR(modelVariables.status());
+  for (const std::string &name : found) {
+    bool ignored =
+        evaluates && !(*modelVariables && (*modelVariables)->contains(name));
+    if (!ignored && !manifest.findTensor(name))
+      return error("variable '" + name +
+                   "': is not of this model; was it written by another model "
+                   "or optimizer?");
   }
-  auto reader = safetensors::Reader::open(directory.string());
-  if (!reader.ok()) // the error names the file
-    return std::move(reader).status().in("checkpoint");
+  std::vector<size_t> used = checkpointTensors(manifest);
+  std::erase_if(used, [&](size_t tensor) {
+    const WholeTensor &info = manifest.tensors[tensor];
+    return evaluates && !isOfModel(info.role) && !found.contains(info.name);
+  });
+  for (size_t tensor : used)
+    if (!found.contains(manifest.tensors[tensor].name))
+      return error("variable '" + manifest.tensors[tensor].name +
+                   "': is missing; was it written by another model or "
+                   "optimizer?");
+  return used;
+}
 
+/// Fills the variables from a checkpoint that one process wrote.
+static Status readFiles(Session &session, const fs::path &directory,
+                        CheckpointUse use) {
+  std::string context = "checkpoint '" + directory.string() + "'";
+  auto reader = safetensors::Reader::open(directory.string());
+  HEDDLE_RT_RETURN_IF_ERROR(reader.status().in("checkpoint"));
+  std::set<std::string> found;
+  for (const safetensors::Tensor &tensor : reader->tensors())
+    found.insert(tensor.name);
   const Manifest &manifest = session.manifest();
-  std::vector<size_t> held = checkpointTensors(manifest);
-  std::vector<const safetensors::Tensor *> tensors;
-  for (size_t index : held) {
+  auto used = agreeOnVariables(manifest, directory, found, use);
+  HEDDLE_RT_RETURN_IF_ERROR(used.status().in(context));
+  for (size_t index : *used) {
     const WholeTensor &info = manifest.tensors[index];
-    const safetensors::Tensor *tensor = reader->find(info.name);
+    const safetensors::Tensor &tensor = *reader->find(info.name);
     auto fail = [&](const std::string &what) {
       return error(context + ": variable '" + info.name + "': " + what +
                    "; was it written by another model or optimizer?");
     };
-    if (!tensor)
-      return fail("is missing");
-    if (tensor->shape != info.shape)
+    if (tensor.shape != info.shape)
       return fail("expected shape " + safetensors::shapeToString(info.shape) +
-                  ", got " + safetensors::shapeToString(tensor->shape));
-    if (safetensorsType(info.type) != tensor->dtype)
+                  ", got " + safetensors::shapeToString(tensor.shape));
+    if (safetensorsType(info.type) != tensor.dtype)
       return fail("expected type " + std::string(name(info.type)) + ", got " +
-                  std::string(safetensors::name(tensor->dtype)));
-    tensors.push_back(tensor);
+                  std::string(safetensors::name(tensor.dtype)));
   }
-
   HEDDLE_RT_RETURN_IF_ERROR(verifyTensors(directory, *reader).in("checkpoint"));
   HEDDLE_RT_RETURN_IF_ERROR(zeroSumsOfStep(session));
-  for (size_t i = 0; i < held.size(); ++i)
+  for (size_t index : *used) {
+    const safetensors::Tensor &tensor =
+        *reader->find(manifest.tensors[index].name);
     HEDDLE_RT_RETURN_IF_ERROR(
-        session.writeTensor(held[i], 0, tensors[i]->elements, tensors[i]->data)
+        session.writeTensor(index, 0, tensor.elements, tensor.data)
             .in(context));
+  }
   return Status::success();
+}
+
+Status heddle::runtime::loadCheckpoint(Session &session,
+                                       const fs::path &directory,
+                                       CheckpointUse use) {
+  if (!hasParts(directory))
+    return readFiles(session, directory, use);
+  std::string context = "checkpoint '" + directory.string() + "'";
+  auto parts = readCheckpointParts(directory);
+  HEDDLE_RT_RETURN_IF_ERROR(parts.status().in(context));
+  std::set<std::string> found;
+  for (const CheckpointPart &part : *parts)
+    found.insert(part.tensor);
+  auto used = agreeOnVariables(session.manifest(), directory, found, use);
+  HEDDLE_RT_RETURN_IF_ERROR(used.status().in(context));
+  HEDDLE_RT_RETURN_IF_ERROR(zeroSumsOfStep(session));
+  return readParts(session, directory, *used).in(context);
 }

@@ -252,21 +252,25 @@ static Status writePart(Session &session, size_t tensor, const Part &part) {
   return Status::success();
 }
 
-Status heddle::runtime::readParts(Session &session, const fs::path &directory) {
+Status heddle::runtime::readParts(Session &session, const fs::path &directory,
+                                  const std::vector<size_t> &tensors) {
   auto set = PartSet::open(directory);
   if (!set.ok())
     return std::move(set).status();
   const Manifest &manifest = session.manifest();
+  std::vector<bool> wanted(manifest.tensors.size());
+  for (size_t tensor : tensors)
+    wanted[tensor] = true;
   std::vector<int64_t> found(manifest.tensors.size());
-  std::vector<size_t> tensorOf;
+  std::vector<std::pair<const Part *, size_t>> used; // with its tensor
   for (const Part &part : set->parts) {
     auto tensor = manifest.findTensor(part.tensor);
+    if (!tensor || !wanted[*tensor])
+      continue;
     auto fail = [&](const std::string &what) {
       return error("variable '" + part.tensor + "': " + what +
                    "; was it written by another model or optimizer?");
     };
-    if (!tensor)
-      return fail("is not of this model");
     const WholeTensor &info = manifest.tensors[*tensor];
     if (safetensorsType(info.type) != part.data->dtype)
       return fail("expected type " + std::string(name(info.type)) + ", got " +
@@ -280,21 +284,19 @@ Status heddle::runtime::readParts(Session &session, const fs::path &directory) {
                   safetensors::shapeToString(info.shape) + ", got " +
                   safetensors::shapeToString(part.shape));
     found[*tensor] += elementsOf(part.shape);
-    tensorOf.push_back(*tensor);
+    used.emplace_back(&part, *tensor);
   }
-  for (size_t i = 0; i < found.size(); ++i)
-    if (!isSumOfStep(manifest.tensors[i].role) &&
-        found[i] != manifest.tensors[i].elements())
+  for (size_t i : tensors)
+    if (found[i] != manifest.tensors[i].elements())
       return error("variable '" + manifest.tensors[i].name + "': expected " +
                    std::to_string(manifest.tensors[i].elements()) +
                    " elements in all parts, got " + std::to_string(found[i]) +
                    "; was it written by another model or optimizer?");
-  for (size_t i = 0; i < set->parts.size(); ++i) {
-    const Part &part = set->parts[i];
-    if (!session.holdsPart(tensorOf[i], part.start, part.shape))
+  for (auto [part, tensor] : used) {
+    if (!session.holdsPart(tensor, part->start, part->shape))
       continue;
-    HEDDLE_RT_RETURN_IF_ERROR(verify(part));
-    HEDDLE_RT_RETURN_IF_ERROR(writePart(session, tensorOf[i], part));
+    HEDDLE_RT_RETURN_IF_ERROR(verify(*part));
+    HEDDLE_RT_RETURN_IF_ERROR(writePart(session, tensor, *part));
   }
   return Status::success();
 }

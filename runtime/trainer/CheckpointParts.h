@@ -37,8 +37,10 @@ bool hasParts(const std::filesystem::path &directory);
 Expected<std::string> writeParts(const Session &session,
                                  const std::filesystem::path &directory);
 
-/// Fills the variables. An error names the variable or the file.
-Status readParts(Session &session, const std::filesystem::path &directory);
+/// Fills the given tensors of the session's manifest (indices) and ignores the
+/// others. An error names the variable or the file.
+Status readParts(Session &session, const std::filesystem::path &directory,
+                 const std::vector<size_t> &tensors);
 
 /// Returns an error if a file is damaged or missing.
 Status verifyParts(const std::filesystem::path &directory);

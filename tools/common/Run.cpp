@@ -424,7 +424,8 @@ int tools::runEvaluate(const fs::path &artifact, const EvaluateFlags &flags) {
 
   runtime::Status status;
   if (!flags.checkpoint.empty())
-    status = runtime::loadCheckpoint(**session, flags.checkpoint);
+    status = runtime::loadCheckpoint(**session, flags.checkpoint,
+                                     runtime::CheckpointUse::Evaluate);
   else if (fs::path weights = weightsFor(**session, flags.session);
            !weights.empty())
     status = runtime::loadWeights(**session, weights);

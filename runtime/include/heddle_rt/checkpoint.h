@@ -69,10 +69,18 @@ struct CheckpointPart {
 Expected<std::vector<CheckpointPart>>
 readCheckpointParts(const std::filesystem::path &directory);
 
-/// Fills the session's variables; the sums within a step become zero. If names,
-/// types or shapes of any variable differ, returns an error and changes no
-/// variable. If a checksum differs, returns an error.
-Status loadCheckpoint(Session &session, const std::filesystem::path &directory);
+/// What a session does with a checkpoint.
+enum class CheckpointUse {
+  Train,    ///< trains on: model and optimizer are those of the checkpoint
+  Evaluate, ///< reads the model: the optimizer may be another one
+};
+
+/// Fills the session's variables; the sums within a step become zero. If the
+/// session or the checkpoint lacks a variable of the other, or a type or shape
+/// differs, returns an error and changes no variable. If a checksum differs,
+/// returns an error.
+Status loadCheckpoint(Session &session, const std::filesystem::path &directory,
+                      CheckpointUse use = CheckpointUse::Train);
 
 /// Returns the checkpoints in a run's folder (`step-00000042`), oldest first.
 std::vector<std::filesystem::path>
