@@ -2,7 +2,7 @@
 """How much of its communication each schedule hides, on emulated links.
 
     bench/overlap/emulated.py [--heddle build/bin/heddle] [--ratios 0.5,1,2]
-                              [--runs 3] [--steps 8] [--folder overlap]
+                              [--runs 3] [--steps 8] [--folder build/overlap]
 
 Trains a transformer of 12 layers of width 512 with tensor parallelism on two
 devices of one core each. First, `none` (the whole batch, nothing computed again)
@@ -113,7 +113,7 @@ def main():
     parser.add_argument("--ratios", default="0.5,1,2")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--folder", default="overlap")
+    parser.add_argument("--folder", default="build/overlap")
     parser.add_argument("--keep-profile", action="store_true",
                         help="use the profile that the folder has")
     parser.add_argument("--json")
@@ -138,7 +138,7 @@ def main():
     if not options.keep_profile:
         for schedule, *more in (
                 [["auto", "--sub-batches", parts, "--recompute", "none"]
-                 for parts in ("1", "2", "3", "4")] + [["default"], ["oases"]]):
+                 for parts in ("1", "2", "3", "4", "6")] + [["default"], ["oases"]]):
             bench.heddle("profile", *MODEL, "--overlap", schedule, *more,
                          "--cluster", free, "--cores", "1", "--runs", "5", "-o",
                          bench.profile)

@@ -14,9 +14,12 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The most sub-batches that are tried. Four halves of an equal share of
-/// communication leave 6 % exposed; more gain little and compute less at once.
-static constexpr int64_t kMostSubBatches = 4;
+/// The numbers of sub-batches that are tried in turn, until two of them bring
+/// nothing. If communication takes as long as computation, four leave about 6 %
+/// of it exposed. More gain where the forward pass communicates for longer than
+/// it computes: only the backward pass of an earlier sub-batch can hide this.
+/// Smaller products compute more slowly than the cost model may know.
+static constexpr int64_t kSubBatches[] = {2, 3, 4, 6};
 
 /// Each chunk of an exchange is a collective of its own, with its latency.
 static constexpr int64_t kMostExchangeChunks = 4;
@@ -315,16 +318,14 @@ std::optional<ScheduleChoice> Chooser::choose() {
   // Sub-batches together compute and send no less than the whole batch. If a
   // variant is already near this bound, there is nothing to gain.
   double bound = choice.tried.front().bound;
-  for (int64_t parts = first + 1;
-       !stated.subBatches && parts <= kMostSubBatches; ++parts) {
-    if (choice.best.fits() && choice.best.seconds <= bound * kNearBound)
+  int withoutGain = 0;
+  for (int64_t parts : kSubBatches) {
+    if (stated.subBatches || withoutGain == 2 ||
+        (choice.best.fits() && choice.best.seconds <= bound * kNearBound))
       break;
-    ScheduleVariant before = choice.best.variant;
     if (!tryParts(parts))
       break;
-    // More parts rarely help where fewer did not.
-    if (parts > 2 && choice.best.variant.subBatches == before.subBatches)
-      break;
+    withoutGain = choice.best.variant.subBatches == parts ? 0 : withoutGain + 1;
   }
   // A reduce-scatter and an all-gather send as much as an all-reduce.
   if (mayScatterSums() &&
