@@ -2,6 +2,7 @@
 
 #include "heddle_rt/token_data.h"
 
+#include "heddle_rt/checksum.h"
 #include "heddle_rt/philox.h"
 
 #include <algorithm>
@@ -104,6 +105,18 @@ TokenData &TokenData::operator=(TokenData &&other) noexcept {
 TokenData::~TokenData() {
   if (bytes)
     ::munmap(const_cast<uint8_t *>(bytes), numBytes);
+}
+
+uint64_t TokenData::checksumOfParts() const {
+  constexpr int64_t parts = 64, partBytes = 4096;
+  int64_t last = std::max<int64_t>(numBytes - partBytes, 0);
+  Checksum checksum;
+  for (int64_t i = 0; i < parts; ++i) {
+    int64_t start = last / (parts - 1) * i;
+    checksum.update(std::as_bytes(
+        std::span(bytes + start, std::min(partBytes, numBytes - start))));
+  }
+  return checksum.value();
 }
 
 /// Converts `count` tokens to i32 and returns the largest.

@@ -58,6 +58,7 @@ Status Trainer::openData() {
   if (!opened.ok())
     return std::move(opened).status();
   data.emplace(*std::move(opened));
+  filesChecksum = data->checksumOfParts();
   auto created = WindowSampler::create(*data, tokens->sequence,
                                        options.heldOutFraction, session.seed());
   if (!created.ok())
@@ -186,8 +187,10 @@ Status Trainer::resumeState(const fs::path &directory) {
   HEDDLE_RT_RETURN_IF_ERROR(differs(
       "the held-out fraction", saved->heldOutFraction, now.heldOutFraction));
   if (saved->files && now.files && *saved->files != *now.files)
-    return refuse("the names or sizes of the files in '" +
-                  options.data.string() + "' have changed");
+    return refuse(data ? "the text of '" + options.data.string() +
+                             "' is another one"
+                       : "the names or sizes of the files in '" +
+                             options.data.string() + "' have changed");
 
   HEDDLE_RT_RETURN_IF_ERROR(loadCheckpoint(session, directory));
   auto step = tables.readStep(session);

@@ -78,7 +78,7 @@ private:
   std::optional<TokenData> data;
   std::optional<WindowSampler> sampler;
   std::vector<std::filesystem::path> batches, heldOutBatches;
-  /// TrainingState::files of a folder of batches.
+  /// TrainingState::files of the data.
   std::optional<uint64_t> filesChecksum;
   /// Ranges [first, last) of a micro-batch's rows that this process needs.
   std::vector<std::pair<int64_t, int64_t>> localRows;

@@ -33,8 +33,8 @@ struct TrainingState {
   uint64_t seed = 0;
   std::string data;       ///< path of the token file, for people
   int64_t dataTokens = 0; ///< size of the token file
-  /// Checksum of the names and sizes of the files in a folder of batches;
-  /// nullopt for other data, and if the checkpoint does not say.
+  /// Checksum of parts of the token file, or of the names and sizes of the files
+  /// in a folder of batches; nullopt if the checkpoint does not say.
   std::optional<uint64_t> files;
   int64_t rowsPerStep = 0;    ///< windows drawn each step
   int64_t sequence = 0;       ///< tokens of a window

@@ -54,6 +54,11 @@ public:
   TokenFormat format() const { return tokenFormat; }
   const std::filesystem::path &path() const { return file; }
 
+  /// Returns a checksum of at most 64 parts of the file, of 4 KiB each, in
+  /// equal distances. Almost surely, two different texts of one size differ in
+  /// it.
+  uint64_t checksumOfParts() const;
+
   /// Copies tokens [first, first + out.size()), which must be inside the file.
   /// A token outside of the vocabulary is an error that names its position and
   /// value.
