@@ -3,8 +3,8 @@
 #include "PlanModel.h"
 #include "PlanProgram.h"
 
-#include "../common/Mebibytes.h"
-#include "../common/Run.h"
+#include "../../common/Mebibytes.h"
+#include "../../common/Run.h"
 
 #include "heddle/Cost/Cluster.h"
 #include "heddle/InitAll.h"

@@ -1,9 +1,9 @@
 //===- ResolvePlan.cpp - The plan that flags ask for ----------------------===//
 
-#include "Model.h"
 #include "PlanModel.h"
+#include "model/Model.h"
 
-#include "../common/Run.h"
+#include "../../common/Run.h"
 
 #include "heddle/Plan/Plan.h"
 #include "heddle/Profile/ProfiledCostModel.h"

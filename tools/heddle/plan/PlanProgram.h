@@ -3,8 +3,8 @@
 #ifndef HEDDLE_TOOLS_HEDDLE_PLANPROGRAM_H
 #define HEDDLE_TOOLS_HEDDLE_PLANPROGRAM_H
 
-#include "Model.h"
 #include "heddle/Planner/Planner.h"
+#include "model/Model.h"
 
 namespace heddle::tools {
 

@@ -3,9 +3,9 @@
 #ifndef HEDDLE_TOOLS_HEDDLE_PLANMODEL_H
 #define HEDDLE_TOOLS_HEDDLE_PLANMODEL_H
 
-#include "Model.h"
 #include "heddle/Planner/Batch.h"
 #include "heddle/Planner/Front.h"
+#include "model/Model.h"
 
 namespace heddle::tools {
 

@@ -2,7 +2,7 @@
 
 #include "ExplainPlan.h"
 
-#include "../common/Run.h"
+#include "../../common/Run.h"
 #include "DiffPlans.h"
 #include "ExplanationReport.h"
 

@@ -3,7 +3,7 @@
 #ifndef HEDDLE_TOOLS_HEDDLE_PROFILERUNS_H
 #define HEDDLE_TOOLS_HEDDLE_PROFILERUNS_H
 
-#include "../common/Run.h"
+#include "../../common/Run.h"
 
 namespace heddle::tools {
 

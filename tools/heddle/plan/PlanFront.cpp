@@ -2,9 +2,9 @@
 
 #include "PlanFront.h"
 
-#include "../common/CheckOutput.h"
-#include "../common/Mebibytes.h"
-#include "../common/Run.h"
+#include "../../common/CheckOutput.h"
+#include "../../common/Mebibytes.h"
+#include "../../common/Run.h"
 
 #include "heddle/Report/Report.h"
 #include "heddle/Simulate/Report.h"

@@ -2,7 +2,7 @@
 
 #include "PlanProgram.h"
 
-#include "../common/Run.h"
+#include "../../common/Run.h"
 
 #include "dialects/Heddle/HeddleDialect.h"
 #include "heddle/Schedule/CutLayers.h"

@@ -3,7 +3,7 @@
 #ifndef HEDDLE_TOOLS_HEDDLE_EXPLAINPLAN_H
 #define HEDDLE_TOOLS_HEDDLE_EXPLAINPLAN_H
 
-#include "Model.h"
+#include "model/Model.h"
 
 namespace heddle::tools {
 

@@ -2,7 +2,7 @@
 
 #include "ExplanationReport.h"
 
-#include "../common/Mebibytes.h"
+#include "../../common/Mebibytes.h"
 
 #include "heddle/Simulate/Report.h"
 

@@ -3,7 +3,7 @@
 #include "DiffPlans.h"
 #include "ExplanationReport.h"
 
-#include "../common/Mebibytes.h"
+#include "../../common/Mebibytes.h"
 
 #include "heddle/Simulate/Report.h"
 

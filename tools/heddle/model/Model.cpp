@@ -2,8 +2,8 @@
 
 #include "Model.h"
 
-#include "../common/Mebibytes.h"
-#include "../common/Run.h"
+#include "../../common/Mebibytes.h"
+#include "../../common/Run.h"
 
 #include "dialects/Heddle/HeddleDialect.h"
 #include "heddle/InitAll.h"

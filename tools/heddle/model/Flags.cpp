@@ -2,7 +2,7 @@
 
 #include "Model.h"
 
-#include "../common/Run.h"
+#include "../../common/Run.h"
 
 #include "heddle/Cost/Cluster.h"
 #include "heddle/Stages/StageSchedule.h"
