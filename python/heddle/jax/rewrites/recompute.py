@@ -20,7 +20,7 @@ import math
 
 from jaxlib.mlir import ir
 
-from .ir import create, element_type, replace, shape_of, users, walk
+from ..ir import create, element_type, replace, shape_of, users, walk
 from .products import owner
 
 _CHEAP = {

@@ -2,7 +2,7 @@
 
 from jaxlib.mlir import ir
 
-from .ir import replace, walk
+from ..ir import replace, walk
 
 
 def inline_calls(module: ir.Module, keep: tuple[str, ...] = ()) -> None:

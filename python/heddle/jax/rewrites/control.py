@@ -2,7 +2,7 @@
 
 from jaxlib.mlir import ir
 
-from .ir import (
+from ..ir import (
     constant_of,
     create,
     element_type,

@@ -7,7 +7,7 @@ JAX computes the gradient of a weight [in, out] as the transpose of a product
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from .ir import create, replace, shape_of, users, walk
+from ..ir import create, replace, shape_of, users, walk
 from .products import dimensions, owner
 
 

@@ -8,7 +8,7 @@ too small ones by the smallest, and NaN by 0.
 from jax.numpy import finfo
 from jaxlib.mlir import ir
 
-from .ir import create, dtype_of, element_type, replace, shape_of, tensor_type
+from ..ir import create, dtype_of, element_type, replace, shape_of, tensor_type
 
 
 def is_float_to_int(op: ir.Operation) -> bool:

@@ -15,7 +15,7 @@ from jax import lax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from .ir import Refusal, Splicer, dtype_of, replace, shape_of, source
+from ..ir import Refusal, Splicer, dtype_of, replace, shape_of, source
 
 # Up to this number of updates for each batch, every row of the table is compared with
 # each update. More updates are summed by heddle.embedding_grad.

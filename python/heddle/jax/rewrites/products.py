@@ -8,7 +8,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from .ir import create, element_type, origin, shape_of, tensor_type
+from ..ir import create, element_type, origin, shape_of, tensor_type
 
 
 class NoMatch(Exception):

@@ -6,7 +6,7 @@ import numpy as np
 from jax import lax
 from jaxlib.mlir import ir
 
-from .ir import Refusal, Splicer, constant_of, create, replace, shape_of, source
+from ..ir import Refusal, Splicer, constant_of, create, replace, shape_of, source
 
 
 def is_empty(op: ir.Operation) -> bool:

@@ -8,7 +8,7 @@ variables. The ops of one parameter then become one kernel.
 
 from jaxlib.mlir import ir
 
-from .ir import users, walk
+from ..ir import users, walk
 
 
 def order_updates(main: ir.Operation) -> None:

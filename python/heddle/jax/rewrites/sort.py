@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jaxlib.mlir import ir
 
-from .ir import (
+from ..ir import (
     Refusal,
     Splicer,
     create,

@@ -8,7 +8,7 @@ broadcast. They are removed, because jaxlib's passes do not take them.
 
 from jaxlib.mlir import ir
 
-from .ir import create, element_type, replace, shape_of, tensor_type, walk
+from ..ir import create, element_type, replace, shape_of, tensor_type, walk
 
 # Smaller sums are left as they are.
 _LARGE = 1 << 14

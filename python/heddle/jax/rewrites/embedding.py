@@ -7,7 +7,7 @@ A tied table has such a sum: it adds the gradients of the lookup and of the logi
 
 from jaxlib.mlir import ir
 
-from .ir import constant_of, create, replace, users, walk
+from ..ir import constant_of, create, replace, users, walk
 
 
 def accumulate(module: ir.Module) -> None:

@@ -27,7 +27,7 @@ import jax
 from jax.extend import core
 from jax.extend.core import primitives
 
-from .ir import MARKER
+from ..ir import MARKER
 
 KEPT = f"{MARKER}kept"
 _SOFTMAX = f"{MARKER}softmax"

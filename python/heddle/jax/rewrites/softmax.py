@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxlib.mlir import ir
 
-from .ir import (
+from ..ir import (
     MARKER,
     constant_of,
     create,

@@ -6,7 +6,7 @@ broadcast that adds the dimension would copy the value. A reshape is a view.
 
 from jaxlib.mlir import ir
 
-from .ir import create, replace, shape_of, users, walk
+from ..ir import create, replace, shape_of, users, walk
 
 
 def reshape_rows(module: ir.Module) -> None:
