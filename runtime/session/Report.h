@@ -3,7 +3,7 @@
 #ifndef HEDDLE_RT_SESSION_REPORT_H
 #define HEDDLE_RT_SESSION_REPORT_H
 
-#include "session/SessionState.h"
+#include "session/state/SessionState.h"
 
 #include <vector>
 

@@ -2,8 +2,8 @@
 
 #include "../common/Run.h"
 #include "Commands.h"
-#include "Model.h"
-#include "PlanModel.h"
+#include "model/Model.h"
+#include "plan/PlanModel.h"
 
 namespace fs = std::filesystem;
 using namespace heddle;

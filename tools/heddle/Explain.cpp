@@ -2,7 +2,7 @@
 
 #include "../common/CommandLine.h"
 #include "Commands.h"
-#include "ExplainPlan.h"
+#include "plan/ExplainPlan.h"
 
 #include "heddle/Stages/StageSchedule.h"
 

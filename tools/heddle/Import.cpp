@@ -2,7 +2,7 @@
 
 #include "../common/Run.h"
 #include "Commands.h"
-#include "Model.h"
+#include "model/Model.h"
 
 using namespace heddle;
 using namespace heddle::tools;

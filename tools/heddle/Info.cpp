@@ -8,9 +8,9 @@
 
 #include "../common/Mebibytes.h"
 #include "../common/Run.h"
-#include "ArtifactMemory.h"
 #include "Commands.h"
-#include "Model.h"
+#include "artifact/ArtifactMemory.h"
+#include "model/Model.h"
 
 #include "dialects/Comm/Comm.h"
 #include "dialects/Heddle/Heddle.h"
@@ -416,7 +416,7 @@ static int describeCluster(const std::string &presetOrPath) {
   return exitSuccess;
 }
 
-static int describe(CompileFlags &flags, bool all) {
+static int printInfo(CompileFlags &flags, bool all) {
   fs::path path = flags.model.path;
   std::error_code failure;
   if (!flags.model.isParametric() && fs::exists(path, failure)) {
@@ -475,5 +475,5 @@ void tools::addInfoCommand(CLI::App &app, int &result) {
   addTrainingFlags(*command, *flags);
   addVerificationFlag(*command, *flags);
   command->add_flag("--all", *all, "List every variable");
-  command->callback([flags, all, &result] { result = describe(*flags, *all); });
+  command->callback([flags, all, &result] { result = printInfo(*flags, *all); });
 }

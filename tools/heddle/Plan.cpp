@@ -4,8 +4,8 @@
 #include "../common/Mebibytes.h"
 #include "../common/Run.h"
 #include "Commands.h"
-#include "PlanFront.h"
-#include "UsePlan.h"
+#include "plan/PlanFront.h"
+#include "plan/UsePlan.h"
 
 #include "heddle/Simulate/Report.h"
 #include "heddle_rt/atomic_file.h"

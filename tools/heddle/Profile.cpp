@@ -2,9 +2,9 @@
 
 #include "../common/CheckOutput.h"
 #include "Commands.h"
-#include "Model.h"
-#include "ProfileRuns.h"
-#include "TemporaryFolder.h"
+#include "artifact/ProfileRuns.h"
+#include "artifact/TemporaryFolder.h"
+#include "model/Model.h"
 
 #include "heddle/Profile/Measure.h"
 #include "heddle/Simulate/Simulate.h"

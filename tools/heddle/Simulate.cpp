@@ -2,7 +2,7 @@
 
 #include "../common/Run.h"
 #include "Commands.h"
-#include "Model.h"
+#include "model/Model.h"
 
 #include "heddle/Lower/Passes.h"
 #include "heddle/Profile/ProfiledCostModel.h"

@@ -3,8 +3,8 @@
 #include "../common/Launch.h"
 #include "../common/Run.h"
 #include "Commands.h"
-#include "Model.h"
-#include "TemporaryFolder.h"
+#include "artifact/TemporaryFolder.h"
+#include "model/Model.h"
 
 namespace fs = std::filesystem;
 using namespace heddle;

@@ -5,9 +5,10 @@ import re
 
 from jaxlib.mlir import ir
 
-from . import shardings, updates
+from . import shardings
 from .ir import Refusal, create, scope, source, walk
 from .leaf import Leaf
+from .rewrites import updates
 
 # Arrays of other types cannot be passed to a program or returned.
 _BOUNDARY_TYPES = (

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.ad_checkpoint import checkpoint_name
 
-from .loops import KEPT
+from .rewrites.loops import KEPT
 
 Array = jax.Array
 NAME = re.compile(r"heddle_attention_(grad_)?(causal|full)_([0-9a-f]{16})_([0-9x]+)")

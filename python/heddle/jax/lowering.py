@@ -17,16 +17,16 @@ from jaxlib.mlir.dialects import stablehlo
 from heddle._lines import is_raised_by, last_call
 from heddle.errors import CompileError
 
-from . import (
+from . import finish, raising, shardings
+from .ir import Refusal, Splicer, source, walk
+from .leaf import Leaf, leaves
+from .rewrites import (
     casts,
     control,
     embedding,
-    finish,
     loops,
-    raising,
     recompute,
     scatter,
-    shardings,
     softmax,
     sort,
     stacks,
@@ -34,9 +34,7 @@ from . import (
     transposes,
     windows,
 )
-from .inline import inline_calls
-from .ir import Refusal, Splicer, source, walk
-from .leaf import Leaf, leaves
+from .rewrites.inline import inline_calls
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir, passmanager
 
-from . import fused_attention, softmax
+from . import fused_attention
 from .ir import MARKER, create, replace, shape_of, walk
+from .rewrites import softmax
 
 
 @functools.cache

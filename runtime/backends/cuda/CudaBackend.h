@@ -3,7 +3,7 @@
 #ifndef HEDDLE_RT_BACKENDS_CUDA_CUDABACKEND_H
 #define HEDDLE_RT_BACKENDS_CUDA_CUDABACKEND_H
 
-#include "backends/cuda/Card.h"
+#include "backends/cuda/driver/Card.h"
 #include "device/Backend.h"
 
 namespace heddle::runtime::cuda {

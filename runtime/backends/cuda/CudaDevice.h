@@ -3,9 +3,9 @@
 #ifndef HEDDLE_RT_BACKENDS_CUDA_CUDADEVICE_H
 #define HEDDLE_RT_BACKENDS_CUDA_CUDADEVICE_H
 
-#include "backends/cuda/Attention.h"
-#include "backends/cuda/Card.h"
-#include "backends/cuda/Products.h"
+#include "backends/cuda/attention/Attention.h"
+#include "backends/cuda/driver/RankStreams.h"
+#include "backends/cuda/products/Products.h"
 #include "device/Device.h"
 
 #include <map>
@@ -17,7 +17,7 @@ namespace heddle::runtime::cuda {
 
 /// A rank that issues its calls on streams of a GPU. The n-th stream of a
 /// program is a CUDA stream of its own; an event of a program is a CUDA event.
-class CudaDevice final : public heddle_rt_device {
+class CudaDevice final : public heddle_rt_device, public RankStreams {
 public:
   CudaDevice(int32_t rank, std::shared_ptr<Card> card,
              std::shared_ptr<const std::vector<LoadedKernel>> kernels,
@@ -39,8 +39,10 @@ public:
   Status prepareAttention(AttentionChoice choice,
                           const heddle_rt_attention_call *calls);
 
-  Card &gpu() const { return *card; }
-  Stream stream(int32_t number) const { return streams[size_t(number)]; }
+  Card &gpu() const override { return *card; }
+  Stream stream(int32_t number) const override {
+    return streams[size_t(number)];
+  }
   Status checkStream(int32_t number) const;
 
   Expected<std::unique_ptr<Region>> allocate(size_t bytes) override;
@@ -97,25 +99,15 @@ public:
   /// Returns the address of a copy in the device's memory of bytes that the
   /// host has. Equal bytes have one copy.
   Expected<const void *> upload(const void *from, size_t bytes);
-  /// Returns `pointer` if it is of the device's memory, else the address of a
-  /// copy of these bytes, which are a constant of the program.
-  Expected<const void *> onDevice(const void *pointer, size_t bytes);
+  Expected<const void *> onDevice(const void *pointer, size_t bytes) override;
   /// As `copy`, between any addresses of the device's memory, those of other
   /// ranks included.
   Status copyOnDevice(int32_t stream, const void *from, int64_t fromStride,
                       void *to, int64_t toStride, int64_t blocks,
                       int64_t bytes);
-  /// Returns memory of the device that lives as long as it does. Any thread may
-  /// call it.
-  Expected<Address> reserve(size_t bytes);
-
-  /// Launches a kernel of the library on blocks of 128 threads. Each argument
-  /// has 8 bytes.
+  Expected<Address> reserve(size_t bytes) override;
   Status launchLibrary(int32_t stream, const char *kernel, int64_t blocks,
-                       std::span<const uint64_t> arguments);
-  Status check(Result result, const char *function) const {
-    return card->driver().check(result, function);
-  }
+                       std::span<const uint64_t> arguments) override;
 
 private:
   friend class CudaRegion;

@@ -11,7 +11,7 @@
 #ifndef HEDDLE_RT_BACKENDS_CUDA_MEETINGS_H
 #define HEDDLE_RT_BACKENDS_CUDA_MEETINGS_H
 
-#include "backends/cuda/Driver.h"
+#include "backends/cuda/driver/Driver.h"
 #include "communicators/Collective.h"
 
 #include <chrono>

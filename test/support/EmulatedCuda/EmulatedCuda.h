@@ -10,7 +10,7 @@
 #ifndef HEDDLE_TEST_SUPPORT_EMULATEDCUDA_EMULATEDCUDA_H
 #define HEDDLE_TEST_SUPPORT_EMULATEDCUDA_EMULATEDCUDA_H
 
-#include "backends/cuda/Card.h"
+#include "backends/cuda/driver/Card.h"
 #include "test/support/GpuEmulator/GpuEmulator.h"
 
 namespace heddle::emulated {

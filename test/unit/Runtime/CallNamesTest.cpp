@@ -1,6 +1,6 @@
 //===- CallNamesTest.cpp - Which call of a program is which ---------------===//
 
-#include "session/CallNames.h"
+#include "session/state/CallNames.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "backends/cuda/CublasLt.h"
-#include "backends/cuda/Cudnn.h"
+#include "backends/cuda/driver/CublasLt.h"
+#include "backends/cuda/driver/Cudnn.h"
 
 #include <cublasLt.h>
 #include <cuda.h>

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "backends/cuda/AttentionGraph.h"
+#include "backends/cuda/attention/AttentionGraph.h"
 #include "test/support/DenseAttention.h"
 
 #include "gtest/gtest.h"

@@ -1,6 +1,6 @@
 //===- LayoutTest.cpp - Shards of tensors in memory -----------------------===//
 
-#include "session/Layout.h"
+#include "session/state/Layout.h"
 #include "communicators/Communicator.h"
 
 #include <gtest/gtest.h>

@@ -1,0 +1,1 @@
+"""Rewrites of modules: each file changes one kind of op into what kernels do well."""

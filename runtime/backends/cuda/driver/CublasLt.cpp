@@ -1,0 +1,53 @@
+//===- CublasLt.cpp - NVIDIA's matrix products, loaded at run time --------===//
+
+#include "backends/cuda/driver/CublasLt.h"
+#include "backends/cuda/driver/FindLibrary.h"
+#include "support/Message.h"
+
+namespace heddle::runtime::cuda::blas {
+
+static const char *describe(Result result) {
+  switch (result) {
+  case 1:
+    return "not initialized";
+  case 3:
+    return "not enough memory";
+  case kInvalidValue:
+    return "invalid value";
+  case 8:
+    return "the GPU lacks a feature";
+  case 13:
+    return "execution failed";
+  case 14:
+    return "internal error";
+  case kNotSupported:
+    return "not supported";
+  }
+  return "unknown error";
+}
+
+Status CublasLt::check(Result result, const char *function) {
+  return result == kSuccess ? Status::success()
+                            : errorOf(function, ": ", describe(result),
+                                      " (cuBLAS status ", result, ")");
+}
+
+Expected<CublasLt> loadCublasLt() {
+  Expected<Library> library =
+      openLibrary({"libcublasLt.so.13", "libcublasLt.so.12"}, "cuBLASLt",
+                  "install CUDA's libraries, or the wheel nvidia-cublas");
+  HEDDLE_RT_RETURN_IF_ERROR(library.status());
+  CublasLt functions;
+#define X(member, symbol, result, parameters)                                  \
+  HEDDLE_RT_RETURN_IF_ERROR(library->find(#symbol, functions.member));
+  HEDDLE_CUBLASLT_FUNCTIONS(X)
+#undef X
+  if (size_t version = functions.getVersion(); version < kLeastVersion)
+    return errorOf(library->path(), ": expected cuBLASLt ",
+                   kLeastVersion / 10000, " or newer, got version ", version,
+                   ": install newer libraries of CUDA, or the wheel "
+                   "nvidia-cublas");
+  return functions;
+}
+
+} // namespace heddle::runtime::cuda::blas

@@ -1,0 +1,112 @@
+//===- FindLibrary.cpp - Finds libraries of GPU machines ------------------===//
+
+#include "backends/cuda/driver/FindLibrary.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <string_view>
+
+namespace heddle::runtime::cuda {
+
+namespace fs = std::filesystem;
+
+void *Library::lookUp(const char *symbol) const {
+  return dlsym(handle, symbol);
+}
+
+static std::string_view environment(const char *name) {
+  const char *text = std::getenv(name);
+  return text ? text : "";
+}
+
+/// Returns the folders of a list that colons separate.
+static std::vector<fs::path> foldersOf(std::string_view list) {
+  std::vector<fs::path> folders;
+  while (!list.empty()) {
+    size_t end = std::min(list.find(':'), list.size());
+    if (end > 0)
+      folders.emplace_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return folders;
+}
+
+/// Returns the entries of a folder, sorted; none if it cannot be read.
+static std::vector<fs::path> entriesOf(const fs::path &folder) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    entries.push_back(entry->path());
+  std::ranges::sort(entries);
+  return entries;
+}
+
+/// Adds the `lib` folders of the wheels nvidia-* below
+/// PREFIX/lib/pythonX.Y/{site,dist}-packages/nvidia.
+static void addWheels(const fs::path &prefix, std::vector<fs::path> &folders) {
+  for (const fs::path &python : entriesOf(prefix / "lib"))
+    if (python.filename().string().starts_with("python"))
+      for (const char *packages : {"site-packages", "dist-packages"})
+        for (const fs::path &wheel : entriesOf(python / packages / "nvidia"))
+          folders.push_back(wheel / "lib");
+}
+
+Expected<Library> openLibrary(const std::vector<std::string> &names,
+                              const char *what, const char *hint) {
+  std::string problems;
+  auto open = [&](const std::string &file) -> void * {
+    if (void *handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL))
+      return handle;
+    // A file that is there and cannot be loaded: the reason is worth a line.
+    std::error_code error;
+    const char *why = dlerror();
+    if (file.find('/') != std::string::npos && fs::exists(file, error) && why)
+      problems += concat("; ", why);
+    return nullptr;
+  };
+  auto openIn = [&](const std::vector<fs::path> &folders) -> Library {
+    for (const fs::path &folder : folders)
+      for (const std::string &name : names)
+        if (void *handle = open((folder / name).string()))
+          return {handle, (folder / name).string()};
+    return {nullptr, ""};
+  };
+
+  std::vector<fs::path> chosen = foldersOf(environment("HEDDLE_RT_CUDA_PATH"));
+  Library found = openIn(chosen);
+  if (!found.path().empty())
+    return found;
+  for (const std::string &name : names)
+    if (void *handle = open(name))
+      return Library(handle, name);
+  std::vector<fs::path> others;
+  for (const fs::path &toolkit : entriesOf("/usr/local"))
+    if (toolkit.filename().string().starts_with("cuda"))
+      for (const char *lib : {"lib64", "lib"})
+        others.push_back(toolkit / lib);
+  for (const char *variable : {"VIRTUAL_ENV", "CONDA_PREFIX"})
+    if (std::string_view prefix = environment(variable); !prefix.empty())
+      addWheels(prefix, others);
+  for (const char *prefix : {"/usr/local", "/usr"})
+    addWheels(prefix, others);
+  found = openIn(others);
+  if (!found.path().empty())
+    return found;
+
+  std::string list, places;
+  for (const std::string &name : names)
+    list += concat(list.empty() ? "" : " or ", name);
+  for (const fs::path &folder : chosen)
+    places += concat(folder.string(), ", ");
+  places += "the system's library path";
+  for (const fs::path &folder : others)
+    places += concat(", ", folder.string());
+  return errorOf("cannot find ", what, " (", list, "): sought in ", places,
+                 problems, ": ", hint,
+                 "; HEDDLE_RT_CUDA_PATH names more folders");
+}
+
+} // namespace heddle::runtime::cuda

@@ -1,0 +1,134 @@
+//===- DiffPlans.cpp - Two plans compared by operator ---------------------===//
+
+#include "DiffPlans.h"
+#include "ExplanationReport.h"
+
+#include "../../common/Mebibytes.h"
+
+#include "heddle/Simulate/Report.h"
+
+#include "llvm/Support/Format.h"
+
+#include <cmath>
+#include <set>
+
+using namespace heddle;
+using namespace heddle::tools;
+namespace json = llvm::json;
+
+namespace {
+/// One operator in two plans. A plan whose program fuses it with others may
+/// lack it.
+struct OperatorDifference {
+  std::string name;
+  OperatorUse before, after;
+  std::string chosenBefore, chosenAfter;
+
+  /// Sums of equal times in another order differ by less than a picosecond.
+  double getSeconds() const {
+    double seconds = after.getSeconds() - before.getSeconds();
+    return std::abs(seconds) < 1e-12 ? 0 : seconds;
+  }
+  bool isNone() const {
+    return getSeconds() == 0 && before.bytesSent == after.bytesSent &&
+           chosenBefore == chosenAfter;
+  }
+};
+} // namespace
+
+static const OperatorUse *findUse(const PlanExplanation &explanation,
+                                  llvm::StringRef name) {
+  for (const OperatorUse &use : explanation.uses)
+    if (use.name == name)
+      return &use;
+  return nullptr;
+}
+
+/// Returns the operators of both plans, the largest difference in time first.
+static std::vector<OperatorDifference>
+findDifferences(const PlanExplanation &before, const PlanExplanation &after) {
+  std::set<std::string> names;
+  for (const PlanExplanation *side : {&before, &after})
+    for (const OperatorUse &use : side->uses)
+      names.insert(use.name);
+  std::vector<OperatorDifference> differences;
+  for (const std::string &name : names) {
+    OperatorDifference &difference = differences.emplace_back();
+    difference.name = name;
+    auto take = [&](const PlanExplanation &side, OperatorUse &use,
+                    std::string &chosen) {
+      if (const OperatorUse *found = findUse(side, name))
+        use = *found;
+      if (const OperatorChoice *choice = side.findChoice(name))
+        chosen = choice->chosen.strategy;
+    };
+    take(before, difference.before, difference.chosenBefore);
+    take(after, difference.after, difference.chosenAfter);
+  }
+  llvm::sort(differences, [](const auto &a, const auto &b) {
+    return std::tuple(-std::abs(a.getSeconds()), a.name) <
+           std::tuple(-std::abs(b.getSeconds()), b.name);
+  });
+  return differences;
+}
+
+void tools::printDifferences(const PlanExplanation &before,
+                             const PlanExplanation &after) {
+  auto row = [](const std::string &name, double a, double b) {
+    llvm::outs() << llvm::format("%-28s %12.4g %12.4g %+12.4g\n", name.c_str(),
+                                 a, b, b - a);
+  };
+  printHeading({"simulated", "first", "second", "difference"});
+  row("step, ms", 1e3 * before.seconds, 1e3 * after.seconds);
+  row("waits, ms", 1e3 * before.exposed, 1e3 * after.exposed);
+  DeviceMemoryPlan a = getMostMemory(before), b = getMostMemory(after);
+  for (auto [x, y] : llvm::zip(getMemoryParts(a), getMemoryParts(b)))
+    if (x.bytes > 0 || y.bytes > 0)
+      row(x.name.str() + ", MiB", inMiB(x.bytes), inMiB(y.bytes));
+  row("memory, MiB", inMiB(a.total()), inMiB(b.total()));
+  printHeading(
+      {"operator (simulated)", "first ms", "second ms", "ms", "sent MiB"},
+      "chosen (estimated)");
+  int64_t numEqual = 0;
+  for (const OperatorDifference &difference : findDifferences(before, after)) {
+    if (difference.isNone()) {
+      ++numEqual;
+      continue;
+    }
+    llvm::outs() << llvm::format(
+        "%-28s %12.4g %12.4g %+12.4g %+12.4g", difference.name.c_str(),
+        1e3 * difference.before.getSeconds(),
+        1e3 * difference.after.getSeconds(), 1e3 * difference.getSeconds(),
+        inMiB(difference.after.bytesSent - difference.before.bytesSent));
+    if (difference.chosenBefore != difference.chosenAfter)
+      llvm::outs() << "  " << difference.chosenBefore << " -> "
+                   << difference.chosenAfter;
+    llvm::outs() << "\n";
+  }
+  if (numEqual > 0)
+    llvm::outs() << numEqual << " others do not differ (--json)\n";
+}
+
+void tools::writeDifferences(json::OStream &out, const PlanExplanation &before,
+                             const PlanExplanation &after) {
+  out.attributeObject("first", [&] { writeExplanation(out, before); });
+  out.attributeObject("second", [&] { writeExplanation(out, after); });
+  out.attributeObject("difference", [&] {
+    out.attribute("seconds", after.seconds - before.seconds);
+    out.attribute("exposed", after.exposed - before.exposed);
+    out.attribute("memory",
+                  getMostMemory(after).total() - getMostMemory(before).total());
+    out.attributeArray("operators", [&] {
+      for (const OperatorDifference &each : findDifferences(before, after))
+        out.object([&] {
+          out.attribute("name", each.name);
+          out.attribute("seconds", each.getSeconds());
+          out.attribute("computing",
+                        each.after.computing - each.before.computing);
+          out.attribute("exposed", each.after.exposed - each.before.exposed);
+          out.attribute("bytes_sent",
+                        each.after.bytesSent - each.before.bytesSent);
+        });
+    });
+  });
+}

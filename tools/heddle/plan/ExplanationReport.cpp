@@ -1,0 +1,202 @@
+//===- ExplanationReport.cpp - Explanations as text and JSON --------------===//
+
+#include "ExplanationReport.h"
+
+#include "../../common/Mebibytes.h"
+
+#include "heddle/Simulate/Report.h"
+
+#include "llvm/Support/Format.h"
+
+using namespace heddle;
+using namespace heddle::tools;
+namespace json = llvm::json;
+
+DeviceMemoryPlan tools::getMostMemory(const PlanExplanation &explanation) {
+  DeviceMemoryPlan most;
+  for (const DeviceUse &device : explanation.memory)
+    if (device.memory.total() > most.total())
+      most = device.memory;
+  return most;
+}
+
+/// Returns whether some device lacks the memory for `bytes` more.
+static bool exceeds(const PlanExplanation &explanation, int64_t bytes) {
+  return llvm::any_of(explanation.memory, [&](const DeviceUse &device) {
+    return device.memory.total() + bytes > device.capacity;
+  });
+}
+
+/// Returns the resource that limits the operator's time. It is the memory if
+/// the runner-up would be faster but does not fit.
+static std::string getBinding(const PlanExplanation &explanation,
+                              const OperatorUse &use) {
+  const OperatorChoice *choice = explanation.findChoice(use.name);
+  if (choice && choice->runnerUp &&
+      choice->runnerUp->seconds < choice->chosen.seconds &&
+      exceeds(explanation, choice->runnerUp->bytes - choice->chosen.bytes))
+    return "device memory";
+  return use.binds;
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+void tools::printHeading(std::initializer_list<llvm::StringRef> columns,
+                         llvm::StringRef last) {
+  for (const llvm::StringRef *column = columns.begin(); column != columns.end();
+       ++column)
+    llvm::outs() << (column == columns.begin()
+                         ? llvm::left_justify(*column, 28)
+                         : llvm::right_justify(*column, 13));
+  llvm::outs() << (last.empty() ? "" : "  ") << last << "\n";
+}
+
+static void printRunnerUp(const OperatorChoice &choice) {
+  if (!choice.runnerUp)
+    return;
+  llvm::outs() << "  runner-up " << choice.runnerUp->strategy
+               << llvm::format(
+                      ": %+.4g ms, %+.1f MiB",
+                      1e3 * (choice.runnerUp->seconds - choice.chosen.seconds),
+                      inMiB(choice.runnerUp->bytes - choice.chosen.bytes));
+}
+
+static void printMemory(const PlanExplanation &explanation) {
+  bool areEqual = llvm::all_of(explanation.memory, [&](const DeviceUse &use) {
+    return use.capacity == explanation.capacity;
+  });
+  llvm::outs() << "memory of each device";
+  if (areEqual)
+    llvm::outs() << llvm::format(", of %.1f MiB", inMiB(explanation.capacity));
+  llvm::outs() << "\n";
+  for (const DeviceUse &device : explanation.memory) {
+    llvm::outs() << "  " << device.ranks << ":";
+    const char *separator = " ";
+    for (const MemoryPart &part : getMemoryParts(device.memory))
+      if (part.bytes > 0) {
+        llvm::outs() << separator << part.name
+                     << llvm::format(" %.1f MiB", inMiB(part.bytes));
+        separator = ", ";
+      }
+    llvm::outs() << llvm::format("; in all %.1f MiB",
+                                 inMiB(device.memory.total()));
+    if (!areEqual)
+      llvm::outs() << llvm::format(" of %.1f MiB", inMiB(device.capacity));
+    llvm::outs() << "\n";
+  }
+}
+
+void tools::printExplanation(const PlanExplanation &explanation) {
+  llvm::outs() << "simulated on " << explanation.devices << " devices of '"
+               << explanation.cluster << "'\n"
+               << llvm::format("step %.4g ms, of which %.4g ms wait for "
+                               "communication; bound %.4g ms (",
+                               1e3 * explanation.seconds,
+                               1e3 * explanation.exposed,
+                               1e3 * explanation.bound)
+               << explanation.boundName << ")\n";
+  printMemory(explanation);
+  for (const std::string &kinds : explanation.mixed)
+    llvm::outs() << "ranks that do the same have several kinds of device ("
+                 << kinds << "): they take the time of the weakest\n";
+  printHeading({"operator (simulated)", "compute ms", "wait ms", "sent MiB"},
+               "binds");
+  for (const OperatorUse &use : explanation.uses)
+    llvm::outs() << llvm::format("%-28s %12.4g %12.4g %12.4g  ",
+                                 use.name.c_str(), 1e3 * use.computing,
+                                 1e3 * use.exposed, inMiB(use.bytesSent))
+                 << getBinding(explanation, use) << "\n";
+  if (!explanation.whyNoChoices.empty()) {
+    llvm::outs() << "no runner-ups: " << explanation.whyNoChoices << "\n";
+    return;
+  }
+  for (bool areVariables : {false, true}) {
+    llvm::outs() << (areVariables ? "variables, and where they are stored "
+                                    "(estimated)\n"
+                                  : "operators, and how they are split "
+                                    "(estimated)\n");
+    int64_t free = 0;
+    for (const OperatorChoice &choice : explanation.choices) {
+      if (choice.isVariable != areVariables)
+        continue;
+      // A variable whose storage takes no time already has the layout of its
+      // uses.
+      if (areVariables && choice.chosen.seconds == 0) {
+        free += choice.count;
+        continue;
+      }
+      llvm::outs() << "  " << choice.glob << ": " << choice.chosen.strategy
+                   << llvm::format(" %.4g ms, %.1f MiB",
+                                   1e3 * choice.chosen.seconds,
+                                   inMiB(choice.chosen.bytes));
+      printRunnerUp(choice);
+      llvm::outs() << "\n";
+    }
+    if (free > 0)
+      llvm::outs() << "  " << free
+                   << " others, whose storage costs no time (--json)\n";
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+static void writeCost(json::OStream &out, const char *key,
+                      const StrategyCost &cost) {
+  out.attributeObject(key, [&] {
+    if (llvm::Expected<json::Value> strategy = json::parse(cost.strategy))
+      out.attribute("strategy", *strategy);
+    else
+      llvm::consumeError(strategy.takeError());
+    out.attribute("seconds", cost.seconds);
+    out.attribute("bytes", cost.bytes);
+  });
+}
+
+void tools::writeExplanation(json::OStream &out,
+                             const PlanExplanation &explanation) {
+  out.attributeObject("simulated", [&] {
+    writeStepTimes(out, explanation.cluster, explanation.devices,
+                   explanation.seconds, explanation.exposed);
+    out.attribute("bound", explanation.bound);
+    out.attribute("bound_by", explanation.boundName);
+    out.attribute("capacity", explanation.capacity);
+    out.attributeArray("memory", [&] {
+      for (const DeviceUse &device : explanation.memory)
+        out.object([&] {
+          out.attribute("ranks", device.ranks);
+          writeMemoryParts(out, device.memory);
+          out.attribute("capacity", device.capacity);
+        });
+    });
+    out.attributeArray("operators", [&] {
+      for (const OperatorUse &use : explanation.uses)
+        out.object([&] {
+          out.attribute("name", use.name);
+          out.attribute("computing", use.computing);
+          out.attribute("communicating", use.communicating);
+          out.attribute("exposed", use.exposed);
+          out.attribute("bytes_sent", use.bytesSent);
+          out.attribute("binds", getBinding(explanation, use));
+        });
+    });
+  });
+  out.attributeObject("estimated", [&] {
+    if (!explanation.whyNoChoices.empty())
+      out.attribute("unknown", explanation.whyNoChoices);
+    out.attributeArray("choices", [&] {
+      for (const OperatorChoice &choice : explanation.choices)
+        out.object([&] {
+          out.attribute(choice.isVariable ? "variables" : "operators",
+                        choice.glob);
+          out.attribute("count", choice.count);
+          writeCost(out, "chosen", choice.chosen);
+          if (choice.runnerUp)
+            writeCost(out, "runner_up", *choice.runnerUp);
+        });
+    });
+  });
+}

@@ -1,0 +1,375 @@
+//===- PlanModel.cpp - The planner on the command line --------------------===//
+
+#include "PlanModel.h"
+#include "PlanProgram.h"
+
+#include "../../common/Mebibytes.h"
+#include "../../common/Run.h"
+
+#include "heddle/Cost/Cluster.h"
+#include "heddle/InitAll.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+
+using namespace mlir;
+using namespace heddle;
+using namespace heddle::tools;
+
+//===----------------------------------------------------------------------===//
+// Flags
+//===----------------------------------------------------------------------===//
+
+/// Reads "80GiB", "40e9" or "1048576"; nullopt for any other text.
+static std::optional<int64_t> parseBytes(StringRef text) {
+  constexpr std::pair<StringLiteral, double> units[] = {
+      {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
+      {"kB", 1e3},     {"MB", 1e6},        {"GB", 1e9}};
+  double unit = 1;
+  for (const auto &[name, size] : units)
+    if (text.consume_back(name)) {
+      unit = size;
+      break;
+    }
+  double number = 0;
+  if (text.trim().getAsDouble(number) || !(number * unit >= 1) ||
+      number * unit > 0x1p62)
+    return std::nullopt;
+  return static_cast<int64_t>(number * unit);
+}
+
+void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
+  const char *group = "Planner";
+  app.add_option("--memory", flags.memory,
+                 "Bytes that each device may use, such as 40GiB (default: the "
+                 "memory of the cluster's device)")
+      ->check(CLI::Validator(
+          [](std::string &text) {
+            return parseBytes(text) ? std::string()
+                                    : "expected a number of bytes, such as "
+                                      "40GiB, got '" +
+                                          text + "'";
+          },
+          "BYTES"))
+      ->group(group);
+  app.add_option("--pin", flags.pins,
+                 "Decide a part of the plan: dp, cp, tp, pp, zero, "
+                 "micro-batches or sub-batches=N, sequence=on or off, "
+                 "recompute=MODE, overlap=SCHEDULE, or GLOB=replicated for "
+                 "operators")
+      ->check(notEmpty("a pin such as tp=4"))
+      ->expected(1)
+      ->take_all()
+      ->group(group);
+  CLI::Option *stated =
+      app.add_option(
+             "--plan", flags.stated,
+             "A part of a plan (JSON) to complete: what it states stays")
+          ->check(notEmpty("a plan's file"))
+          ->group(group);
+  app.add_option("--profile", flags.profile,
+                 "A profile of blocks (JSON): decide nothing but their "
+                 "strategies, by what was measured of them")
+      ->check(notEmpty("a profile's file"))
+      ->excludes(stated)
+      ->group(group);
+  app.add_option("--work", flags.mostCompiled,
+                 "The most candidates that are compiled")
+      ->check(positive())
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--estimate", flags.estimate,
+               "Do not compile the best plan with all layers; extrapolate its "
+               "time and memory from few")
+      ->group(group);
+  app.add_flag("--quiet", flags.quiet, "Show no progress")->group(group);
+}
+
+//===----------------------------------------------------------------------===//
+// Progress
+//===----------------------------------------------------------------------===//
+
+static volatile std::sig_atomic_t interrupted = 0;
+
+namespace {
+
+/// Records Ctrl-C while the object exists. A second Ctrl-C ends the process as
+/// usual.
+class InterruptNote {
+public:
+  InterruptNote() {
+    interrupted = 0;
+    struct sigaction action = {};
+    action.sa_handler = [](int) { interrupted = 1; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &before);
+  }
+  ~InterruptNote() { sigaction(SIGINT, &before, nullptr); }
+
+private:
+  struct sigaction before = {};
+};
+
+class ProgressLines : public PlanObserver {
+public:
+  explicit ProgressLines(bool quiet) : quiet(quiet) {}
+
+  void progress(const PlanProgress &progress) override {
+    if (quiet)
+      return;
+    const JudgedCandidate &last = *progress.last;
+    llvm::errs() << llvm::format("heddle: %lld of %lld candidates: ",
+                                 static_cast<long long>(progress.judged),
+                                 static_cast<long long>(progress.candidates));
+    if (!last.error.empty())
+      llvm::errs() << "cannot be compiled (" << last.error << ")";
+    else
+      llvm::errs() << llvm::format("%.4g s, %.4g MiB%s", last.figures.seconds,
+                                   inMiB(last.figures.memory.total()),
+                                   last.fits ? "" : " (too much)");
+    llvm::errs() << ": " << last.candidate.getName();
+    if (progress.best)
+      llvm::errs() << llvm::format("; best %.4g s, bound %.4g s",
+                                   progress.best->figures.seconds,
+                                   progress.bound);
+    llvm::errs() << "\n";
+  }
+  void plansBatch(int64_t rows) override {
+    if (!quiet)
+      llvm::errs() << "heddle: planning for " << rows << " rows\n";
+  }
+  void compilesWhole(const Candidate &candidate) override {
+    if (!quiet)
+      llvm::errs() << "heddle: compiling with all layers: "
+                   << candidate.getName() << "\n";
+  }
+  bool isInterrupted() override { return interrupted != 0; }
+
+private:
+  bool quiet;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The search
+//===----------------------------------------------------------------------===//
+
+static bool statesMicroBatches(const CompileFlags &flags) {
+  for (const CLI::Option *option : flags.trainingOptions)
+    if (option->get_name() == "--micro-batches" && option->count() > 0)
+      return true;
+  return false;
+}
+
+/// Reads the part of a plan that the user states. Prints an error and returns
+/// false if it is invalid.
+static bool useStated(const CompileFlags &flags, const std::string &path,
+                      PlanRequest &request) {
+  llvm::Expected<Plan> stated = readPartialPlanFile(path);
+  if (!stated) {
+    reportError(llvm::toString(stated.takeError()));
+    return false;
+  }
+  if (llvm::Error problem = pinStated(*stated, request.pins)) {
+    reportError("--plan: " + llvm::toString(std::move(problem)));
+    return false;
+  }
+  if (stated->getPosition("mesh").line != 0 && flags.devices == 0)
+    request.devices = stated->getNumDevices();
+  request.stated = std::move(*stated);
+  return true;
+}
+
+/// Limits the memory of each device to `bytes`. If devices differ, none gets
+/// more than the cluster states. If they are equal, they may get more.
+static void limitMemory(Cluster &cluster, int64_t bytes) {
+  cluster.device.memory =
+      cluster.groups.empty() ? bytes : std::min(cluster.device.memory, bytes);
+  for (ClusterGroup &group : cluster.groups)
+    group.device.memory = std::min(group.device.memory, bytes);
+}
+
+/// Makes the request that the flags describe, without its program. Prints an
+/// error and returns false if the flags are invalid.
+static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
+                        PlanRequest &request) {
+  llvm::Expected<const Cluster &> cluster = flags.options.cluster.load();
+  if (!cluster) {
+    reportError(llvm::toString(cluster.takeError()));
+    return false;
+  }
+  request.cluster = *cluster;
+  request.devices =
+      flags.devices != 0 ? flags.devices : cluster->getNumDevices();
+  // The scheduler keeps live tensors within the device's memory.
+  if (!planner.memory.empty())
+    limitMemory(request.cluster, *parseBytes(planner.memory));
+  request.memory = request.cluster.device.memory;
+  request.training = flags.options.training;
+  request.training.seed = flags.model.seed;
+  if (request.training.bf16 && !cluster->device.peak.count("bf16")) {
+    reportError("--bf16: the cluster '" + cluster->name +
+                "' states no rate of bf16 for every device: add it to "
+                "device.peak of the cluster's file (`heddle info CLUSTER` "
+                "prints a preset as one)");
+    return false;
+  }
+  if (flags.options.verification == Verification::EachPass)
+    request.verification = Verification::EachPass;
+  request.mostCompiled = planner.mostCompiled;
+  request.compilesWinner = !planner.estimate;
+  request.threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
+  request.pins = planner.decided;
+  for (const std::string &pin : planner.pins)
+    if (llvm::Error problem = parsePin(pin, request.pins)) {
+      reportError("--pin: " + llvm::toString(std::move(problem)));
+      return false;
+    }
+  if (!planner.stated.empty() && !useStated(flags, planner.stated, request))
+    return false;
+  if (!planner.profile.empty()) {
+    llvm::Expected<BlockProfile> blocks = loadBlockProfile(planner.profile);
+    if (!blocks) {
+      reportError("--profile: " + llvm::toString(blocks.takeError()));
+      return false;
+    }
+    request.blocks = std::move(*blocks);
+    int64_t measured = request.blocks->mesh.getNumDevices();
+    if (flags.devices == 0 && measured < request.devices)
+      llvm::errs() << "heddle: warning: the blocks of '" << planner.profile
+                   << "' were measured on " << measured << " of the "
+                   << request.devices << " devices of '" << cluster->name
+                   << "': the others are not used\n";
+    if (flags.devices == 0)
+      request.devices = measured;
+  }
+  if (statesMicroBatches(flags)) {
+    int64_t stated = flags.options.training.microBatches;
+    if (request.pins.microBatches.value_or(stated) != stated) {
+      reportError(
+          "--pin micro-batches=" + std::to_string(*request.pins.microBatches) +
+          " contradicts --micro-batches " + std::to_string(stated));
+      return false;
+    }
+    request.pins.microBatches = stated;
+  }
+  return true;
+}
+
+/// Makes the request of the flags and answers it by `find`, which returns an
+/// llvm::Expected of a report. Prints errors.
+template <typename FindT>
+static auto answer(CompileFlags &flags, const PlannerFlags &planner,
+                   PlanRequest &request, FindT find)
+    -> std::optional<std::decay_t<
+        decltype(*find(request, std::declval<PlanObserver &>()))>> {
+  DialectRegistry dialects;
+  registerAllDialects(dialects);
+  Compiler compiler;
+  if (!makeRequest(flags, planner, request) ||
+      !chooseProgram(compiler, flags, request.devices,
+                     request.pins.microBatches.value_or(1), request.program))
+    return std::nullopt;
+  request.program.dialects = &dialects;
+  InterruptNote note;
+  ProgressLines lines(planner.quiet);
+  auto report = find(request, lines);
+  request.program.dialects = nullptr; // it ends here
+  if (!report) {
+    reportError(llvm::toString(report.takeError()));
+    return std::nullopt;
+  }
+  return std::move(*report);
+}
+
+std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
+                                           const PlannerFlags &planner,
+                                           bool choosesBatch) {
+  PlanSearch search;
+  auto find = [&](const PlanRequest &request,
+                  PlanObserver &observer) -> llvm::Expected<PlanReport> {
+    if (!choosesBatch || flags.model.batch || request.program.microBatchRows ||
+        request.blocks)
+      return findPlan(request, observer);
+    llvm::Expected<BatchChoice> choice = findBatch(request, observer);
+    if (!choice)
+      return choice.takeError();
+    search.request.program.rows = choice->rows;
+    search.batches = std::move(choice->tried);
+    return std::move(choice->report);
+  };
+  std::optional<PlanReport> report =
+      answer(flags, planner, search.request, find);
+  if (!report)
+    return std::nullopt;
+  search.report = std::move(*report);
+  return search;
+}
+
+std::optional<FrontSearch> tools::planFront(CompileFlags &flags,
+                                            const PlannerFlags &planner) {
+  FrontSearch search;
+  std::optional<PlanFront> front =
+      answer(flags, planner, search.request, findFront);
+  if (!front)
+    return std::nullopt;
+  search.front = std::move(*front);
+  return search;
+}
+
+int tools::planAutomatically(CompileFlags &flags) {
+  CompileOptions &options = flags.options;
+  if (options.cluster.isNone()) {
+    reportError("--plan auto: expected a --cluster, on which plans are "
+                "weighed, got none");
+    return exitFailure;
+  }
+  PlannerFlags planner;
+  planner.decided.overlap = options.overlap;
+  planner.decided.recompute = options.recompute;
+  if (options.subBatches != 0)
+    planner.decided.subBatches = options.subBatches;
+  CompileFlags asked = flags;
+  if (asked.model.batch && statesMicroBatches(flags) &&
+      llvm::MulOverflow(*asked.model.batch, options.training.microBatches,
+                        *asked.model.batch)) {
+    reportError("--batch times --micro-batches is too large");
+    return exitFailure;
+  }
+  std::optional<PlanSearch> search = planModel(asked, planner);
+  if (!search)
+    return exitFailure;
+  const PlanReport &report = search->report;
+  if (report.isInterrupted) {
+    reportError("--plan auto: interrupted before a plan was chosen");
+    return exitInterrupted;
+  }
+  if (!report.plan) {
+    reportError("--plan auto: nothing fits into " +
+                std::to_string(search->request.memory) +
+                " bytes a device; the least found is " +
+                std::to_string(report.figures.getNeededMemory()) +
+                " bytes, with " + report.winner.getName());
+    return exitFailure;
+  }
+  llvm::errs() << "heddle: plan: " << report.winner.getName() << "\n";
+  options.planText = writePlan(*report.plan);
+  options.planPath = "the plan that was chosen";
+  options.training.microBatches = report.winner.microBatches;
+  // The plan states these settings itself. An option would invalidate its
+  // prediction.
+  options.overlap.reset();
+  options.recompute.reset();
+  options.subBatches = 0;
+  if (search->request.program.microBatchRows)
+    flags.model.batch.reset(); // the file has its batch
+  else
+    flags.model.batch =
+        search->request.program.rows / report.winner.microBatches;
+  return exitSuccess;
+}

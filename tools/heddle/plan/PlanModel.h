@@ -1,0 +1,67 @@
+//===- PlanModel.h - The planner on the command line ------------*- C++ -*-===//
+
+#ifndef HEDDLE_TOOLS_HEDDLE_PLANMODEL_H
+#define HEDDLE_TOOLS_HEDDLE_PLANMODEL_H
+
+#include "heddle/Planner/Batch.h"
+#include "heddle/Planner/Front.h"
+#include "model/Model.h"
+
+namespace heddle::tools {
+
+/// The flags of commands that plan, beside those of the model.
+struct PlannerFlags {
+  std::string memory; ///< with a unit; empty: that of the cluster's device
+  std::vector<std::string> pins;
+  int64_t mostCompiled = PlanRequest().mostCompiled;
+  bool estimate = false, quiet = false;
+  /// The file of a partial plan, which the search completes; empty: none.
+  std::string stated;
+  /// The file of a profile of blocks; empty: none.
+  std::string profile;
+  /// The decisions that other options make.
+  PlanPins decided;
+};
+
+void addPlannerFlags(CLI::App &app, PlannerFlags &flags);
+
+struct PlanSearch {
+  PlanRequest request;
+  PlanReport report;
+  /// The numbers of rows that were tried. The request has the chosen one. Empty
+  /// if the rows were given.
+  std::vector<BatchPoint> batches;
+};
+
+/// Searches for the best plan of a model on the cluster of the flags. Shows
+/// progress on standard error. Ctrl-C ends the search with the best plan so
+/// far. Prints an error and returns nullopt if there can be no search. With
+/// `choosesBatch`, rows that neither --batch nor the program states are chosen
+/// by throughput. Otherwise there is one for each device.
+std::optional<PlanSearch> planModel(CompileFlags &flags,
+                                    const PlannerFlags &planner,
+                                    bool choosesBatch = false);
+
+struct FrontSearch {
+  PlanRequest request;
+  PlanFront front;
+};
+
+/// Searches for the front of choices, with the same flags as planModel().
+std::optional<FrontSearch> planFront(CompileFlags &flags,
+                                     const PlannerFlags &planner);
+
+/// The value of --plan that asks for the planner.
+inline constexpr const char *autoPlan = "auto";
+
+/// Chooses the plan and the number of micro-batches for a command whose --plan
+/// is `auto`, and sets them in the flags. Keeps the decisions of other options:
+/// the rows of a step (--batch times --micro-batches), and each of
+/// --micro-batches, --sub-batches, --recompute and --overlap that is given.
+/// Returns an exit code. If it is not exitSuccess, there is no plan, and an
+/// error was printed.
+int planAutomatically(CompileFlags &flags);
+
+} // namespace heddle::tools
+
+#endif // HEDDLE_TOOLS_HEDDLE_PLANMODEL_H

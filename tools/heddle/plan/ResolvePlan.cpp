@@ -1,0 +1,196 @@
+//===- ResolvePlan.cpp - The plan that flags ask for ----------------------===//
+
+#include "PlanModel.h"
+#include "model/Model.h"
+
+#include "../../common/Run.h"
+
+#include "heddle/Plan/Plan.h"
+#include "heddle/Profile/ProfiledCostModel.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace mlir;
+using namespace heddle;
+using namespace heddle::tools;
+
+/// Returns false, with an error, if this machine will run the program but
+/// cannot run so many devices. Called before the slow compilation.
+static bool canRun(const CompileFlags &flags, int64_t devices) {
+  if (!flags.runsHere || !flags.stopAfter.empty())
+    return true;
+  runtime::Status status = runtime::checkDevices(devices);
+  if (!status.ok())
+    reportError(status.message());
+  return status.ok();
+}
+
+/// Returns the model of measured times, or null if the mesh does not fit on the
+/// cluster.
+static std::unique_ptr<CostModel> makeCostModel(ModuleOp module,
+                                                const Cluster &cluster,
+                                                const MachineProfile &times) {
+  SmallVector<int64_t> sizes;
+  for (auto op : module.getOps<MeshOp>())
+    for (MeshAxisAttr axis : op.getMesh().getAxes())
+      sizes.push_back(axis.getSize());
+  llvm::Expected<MeshTopology> topology = MeshTopology::create(cluster, sizes);
+  if (!topology) {
+    llvm::consumeError(topology.takeError());
+    return nullptr;
+  }
+  return std::make_unique<ProfiledCostModel>(module, std::move(*topology),
+                                             times);
+}
+
+/// Applies the profile of --profile, if it is given, to the options. The
+/// cluster gets the rates of the profile only with `--overlap auto`: without
+/// the scheduler, a program must not depend on the profile. Prints errors.
+static bool useProfile(CompileFlags &flags) {
+  if (flags.profile.empty())
+    return true;
+  llvm::Expected<Profile> profile = loadProfile(flags.profile);
+  if (!profile) {
+    reportError("--profile: " + llvm::toString(profile.takeError()));
+    return false;
+  }
+  llvm::Expected<const Cluster &> cluster = flags.options.cluster.load();
+  if (!cluster) {
+    reportError(llvm::toString(cluster.takeError()));
+    return false;
+  }
+  if (!cluster->groups.empty()) {
+    reportError("--profile: " + flags.profile +
+                ": expected a cluster of one kind of device, of which a "
+                "profile is, got '" +
+                cluster->name + "'");
+    return false;
+  }
+  const MachineProfile *machine = profile->find(cluster->getNumDevices());
+  if (!machine) {
+    reportError("--profile: " + flags.profile +
+                ": expected measurements, got none");
+    return false;
+  }
+  flags.options.makeCostModel =
+      [times = std::make_shared<const MachineProfile>(*machine),
+       cluster = *cluster](ModuleOp module) {
+        return makeCostModel(module, cluster, *times);
+      };
+  if (flags.options.overlap == Overlap::Auto)
+    flags.options.cluster = ClusterChoice(applyProfile(*cluster, *machine));
+  return true;
+}
+
+int tools::resolvePlan(CompileFlags &flags) {
+  CompileOptions &options = flags.options;
+  options.training.seed = flags.model.seed;
+  options.devices = flags.devices;
+  if (!flags.remarks.empty())
+    options.remarkBytes = static_cast<int64_t>(std::stod(flags.remarks));
+  if (!flags.startCollectives.empty())
+    options.startCollectives = parseStartOrder(flags.startCollectives);
+  if (!options.cluster.isNone())
+    if (llvm::Error problem = options.cluster.load().takeError()) {
+      reportError(llvm::toString(std::move(problem)));
+      return exitFailure;
+    }
+  if (!useProfile(flags))
+    return exitFailure;
+  if (flags.plan == autoPlan) {
+    if (int code = planAutomatically(flags); code != exitSuccess)
+      return code;
+    llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
+    if (!plan) {
+      reportError(llvm::toString(plan.takeError()));
+      return exitFailure;
+    }
+    return canRun(flags, plan->getNumDevices()) ? exitSuccess : exitFailure;
+  }
+  if (!flags.plan.empty()) {
+    auto text = llvm::MemoryBuffer::getFile(flags.plan);
+    if (!text) {
+      reportError("plan '" + flags.plan + "': " + text.getError().message());
+      return exitFailure;
+    }
+    options.planText = (*text)->getBuffer().str();
+    options.planPath = flags.plan;
+    // Report errors in the plan's text before the model is loaded.
+    llvm::Expected<Plan> plan = parsePlan(options.planText, flags.plan);
+    if (!plan) {
+      reportError(llvm::toString(plan.takeError()));
+      return exitFailure;
+    }
+    return canRun(flags, plan->getNumDevices()) ? exitSuccess : exitFailure;
+  }
+  if (!flags.mesh.empty()) {
+    llvm::Expected<DefaultMesh> mesh = parseDefaultMesh(flags.mesh);
+    if (!mesh) {
+      reportError("--mesh: " + llvm::toString(mesh.takeError()));
+      return exitFailure;
+    }
+    if (flags.context)
+      mesh->attention = *flags.context;
+    mesh->sequence = options.mesh.sequence;
+    mesh->schedule = options.mesh.schedule;
+    mesh->chunks = options.mesh.chunks;
+    mesh->barrier = options.mesh.barrier;
+    mesh->option = "--mesh";
+    options.mesh = *mesh;
+    int64_t devices = mesh->getNumDevices();
+    if (devices <= kMaxPlanDevices && flags.devices != 0 &&
+        flags.devices != devices) {
+      reportError("--mesh " + flags.mesh + " has " + std::to_string(devices) +
+                  " devices, but --devices is " +
+                  std::to_string(flags.devices));
+      return exitFailure;
+    }
+  } else if (flags.devices != 0) {
+    options.mesh.data = {flags.devices};
+    options.mesh.option = "--devices";
+  }
+  if (options.mesh.getNumDevices() > kMaxPlanDevices) {
+    reportError("expected at most " + std::to_string(kMaxPlanDevices) +
+                " devices, got " +
+                (flags.mesh.empty()
+                     ? "--devices " + std::to_string(flags.devices)
+                     : "--mesh " + flags.mesh));
+    return exitFailure;
+  }
+  if (options.mesh.sequence && options.mesh.tensor == std::vector<int64_t>{1}) {
+    reportError("--sequence splits over the tensor parallel devices: expected "
+                "--mesh with tp=N of at least 2, got --mesh " +
+                flags.mesh);
+    return exitFailure;
+  }
+  if (flags.context && !options.mesh.statesContext) {
+    reportError("--context says how attention sees a sequence that is split "
+                "over cp: expected --mesh with cp=N, got --mesh " +
+                flags.mesh);
+    return exitFailure;
+  }
+  bool statesSchedule =
+      llvm::any_of(flags.pipelineOptions, [](const CLI::Option *option) {
+        return option->count() > 0;
+      });
+  if (statesSchedule && options.mesh.pipeline == 1) {
+    reportError(
+        "--pipeline, --chunks and --pipeline-barrier are about stages "
+        "over pp: expected --mesh with pp=N of at least 2, got --mesh " +
+        flags.mesh);
+    return exitFailure;
+  }
+  // dp=1 in the mesh states that one data parallel device is wanted. A mesh
+  // without dp does not: dp may have been forgotten.
+  bool dataParallel =
+      flags.mesh.empty() ? flags.devices != 0 : options.mesh.statesData;
+  if (options.zeroLevel > 0 && !dataParallel) {
+    reportError("--zero " + std::to_string(options.zeroLevel) +
+                " shards over the data parallel devices: expected --mesh with "
+                "dp=N, or --devices N, got " +
+                (flags.mesh.empty() ? "one device" : "--mesh " + flags.mesh));
+    return exitFailure;
+  }
+  return canRun(flags, options.mesh.getNumDevices()) ? exitSuccess
+                                                     : exitFailure;
+}
