@@ -89,7 +89,7 @@ def main():
                 run(*compile_small, "-o", artifact)
             index["small"][case] = {"bound": bound, "losses": expected["--bf16" in options]}
         if not args.emulated:
-            run(ROOT / "tools/package", bundle / "heddle-run.tar.xz")
+            run(ROOT / "tools/package", "--without-onednn", bundle / "heddle-run.tar.xz")
             for model, (layers, hidden, heads, batch) in LARGE.items():
                 artifact = bundle / f"gpt2-{model}.heddle"
                 run(heddle, "compile", "--layers", layers, "--hidden", hidden, "--heads",

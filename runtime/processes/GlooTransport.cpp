@@ -392,11 +392,7 @@ createDevice(const gloo::transport::tcp::attr &attribute) {
   return gloo::transport::tcp::CreateDevice(attribute);
 }
 
-} // namespace
-
-Status checkGloo() { return Status::success(); }
-
-Expected<std::unique_ptr<Transport>> makeGlooTransport(Control &control) {
+Expected<std::unique_ptr<Transport>> makeTransport(Control &control) {
   const JobOptions &options = control.jobOptions();
   std::unique_ptr<GlooTransport> transport;
   try {
@@ -425,4 +421,9 @@ Expected<std::unique_ptr<Transport>> makeGlooTransport(Control &control) {
   return std::unique_ptr<Transport>(std::move(transport));
 }
 
+} // namespace
+
 } // namespace heddle::runtime
+
+extern "C" const heddle::runtime::GlooTable heddle_gloo_table = {
+    {heddle::runtime::GlooTable::current}, heddle::runtime::makeTransport};

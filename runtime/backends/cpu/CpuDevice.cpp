@@ -46,7 +46,7 @@ Status CpuDevice::copyToHost(void *to, const void *from, size_t bytes) {
 size_t CpuDevice::scratchBytes() const {
   size_t bytes = 0;
   for (const auto &lane : lanes)
-    bytes += lane->matmul.scratchBytes() + lane->attention.scratchBytes();
+    bytes += lane->matmul->scratchBytes() + lane->attention.scratchBytes();
   return bytes;
 }
 
@@ -102,7 +102,7 @@ Status CpuDevice::matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
                          const void *bias) {
   return issue(stream, {WorkKind::Matmul, "matmul"},
                [=, desc = &desc](Lane &lane) {
-                 return lane.matmul.run(*desc, a, b, c, bias);
+                 return lane.matmul->run(*desc, a, b, c, bias);
                });
 }
 

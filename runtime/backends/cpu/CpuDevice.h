@@ -74,9 +74,10 @@ private:
   /// The threads and libraries of one stream.
   struct Lane {
     Lane(int threads, bool spin)
-        : pool(threads, spin), matmul(pool), attention(pool) {}
+        : pool(threads, spin), matmul(makeMatmulLibrary(pool)),
+          attention(pool) {}
     ThreadPool pool;
-    MatmulLibrary matmul;
+    std::unique_ptr<MatmulLibrary> matmul;
     AttentionLibrary attention;
   };
 

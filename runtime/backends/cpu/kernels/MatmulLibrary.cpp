@@ -1,187 +1,38 @@
-//===- MatmulLibrary.cpp - Matrix products of one device ------------------===//
+//===- MatmulLibrary.cpp - Opens the library of products ------------------===//
 
 #include "backends/cpu/kernels/MatmulLibrary.h"
-#include "backends/cpu/kernels/MatmulPlan.h"
-#include "backends/cpu/threads/ThreadPool.h"
-#include "heddle_rt/manifest.h"
-#include "support/Message.h"
-#include "support/Sanitizer.h"
-
-#include <atomic>
-#include <cstring>
-#include <dlfcn.h>
-#include <memory>
-#include <mutex>
-#include <string_view>
-#include <thread>
-#include <unordered_map>
-#include <vector>
 
 namespace heddle::runtime {
 
 namespace {
 
-/// Limits oneDNN's OpenMP to the calling thread. Debian's oneDNN would
-/// otherwise start OpenMP threads on every call, beside the device's own cores.
-class OpenMP {
+/// Stands for a library that could not be opened.
+class MissingLibrary final : public MatmulLibrary {
 public:
-  OpenMP()
-      : setThreads(reinterpret_cast<void (*)(int)>(
-            dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {}
-  void workAlone() const {
-    if (setThreads)
-      setThreads(1);
+  explicit MissingLibrary(Status why) : why(std::move(why)) {}
+  Status run(const heddle_rt_matmul_desc &, const void *, const void *, void *,
+             const void *) override {
+    return why;
   }
+  size_t scratchBytes() const override { return 0; }
 
 private:
-  void (*setThreads)(int);
+  const Status why;
 };
-
-/// A lock around the creation of primitives, for ThreadSanitizer. oneDNN caches
-/// primitives for the whole process, so devices share them. ThreadSanitizer
-/// does not see the locks of oneDNN's cache: without this lock, it reports a
-/// race when one device reads a primitive that another one made. The lock costs
-/// nothing, because oneDNN makes devices that prepare the same product wait for
-/// each other anyway.
-std::mutex &primitiveCache() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-/// Multiplies two small matrices of `type`.
-void multiplyOnce(DType type, const dnnl::engine &engine,
-                  MatmulPacking packing) {
-  constexpr int64_t size = 64, stride = 2 * size; // strided, as tiles are
-  heddle_rt_matmul_desc desc = {};
-  desc.m = desc.n = desc.k = size;
-  desc.a_row_stride = desc.b_row_stride = desc.c_row_stride = stride;
-  desc.a_column_stride = desc.b_column_stride = 1;
-  desc.a_type = desc.b_type = desc.c_type = type;
-  desc.bias_type = -1;
-  auto plan = [&] {
-    std::lock_guard lock(primitiveCache());
-    return MatmulPlan::make(desc, engine, /*workers=*/1, packing);
-  }();
-  if (!plan.ok())
-    return; // a program's first product reports it
-  MatmulWorker worker(engine);
-  plan->reserve(worker);
-  std::vector<float> a(size * stride), b(size * stride), c(size * stride);
-  for (int64_t task = 0; task < plan->tasks(); ++task)
-    plan->runTask(task, 0, worker, a.data(), b.data(), c.data(), nullptr);
-}
-
-/// For ThreadSanitizer, lets oneDNN build, once in the process, what it builds
-/// when it first executes a product. It does so under locks that
-/// ThreadSanitizer does not see. So this runs before there are threads that
-/// execute products. It has a thread of its own, because the caller's OpenMP
-/// belongs to the caller.
-void warmUp(const OpenMP &openMP, const dnnl::engine &engine,
-            MatmulPacking packing) {
-  static std::once_flag once;
-  std::call_once(once, [&] {
-    std::thread([&] {
-      openMP.workAlone();
-      try {
-        for (DType type : {HEDDLE_RT_F32, HEDDLE_RT_BF16})
-          multiplyOnce(type, engine, packing);
-      } catch (const dnnl::error &) {
-        // A program's first product reports it.
-      }
-    }).join();
-  });
-}
 
 } // namespace
 
-struct MatmulLibrary::Impl {
-  explicit Impl(ThreadPool &pool)
-      : pool(pool), engine(dnnl::engine::kind::cpu, 0) {
-    if (std::string_view(sanitizer) == "thread")
-      warmUp(openMP, engine, packing);
-    for (int i = 0; i < pool.size(); ++i)
-      workers.emplace_back(engine);
-  }
-
-  Expected<const MatmulPlan *> find(const heddle_rt_matmul_desc &desc);
-
-  ThreadPool &pool;
-  OpenMP openMP;
-  MatmulPacking packing = matmulPackingFromEnvironment();
-  dnnl::engine engine;
-  std::vector<MatmulWorker> workers;
-  /// A descriptor and its plan; equal descriptors share one plan.
-  struct Entry {
-    heddle_rt_matmul_desc desc;
-    const MatmulPlan *plan;
-  };
-  std::unordered_map<const heddle_rt_matmul_desc *, Entry> byAddress;
-  std::vector<Entry> byContent;
-  std::vector<std::unique_ptr<MatmulPlan>> plans;
-};
-
-static bool sameBytes(const heddle_rt_matmul_desc &a,
-                      const heddle_rt_matmul_desc &b) {
-  return std::memcmp(&a, &b, sizeof a) == 0;
-}
-
-Expected<const MatmulPlan *>
-MatmulLibrary::Impl::find(const heddle_rt_matmul_desc &desc) {
-  auto known = byAddress.find(&desc);
-  // A different descriptor may lie at the address of an earlier one.
-  if (known != byAddress.end() && sameBytes(known->second.desc, desc))
-    return known->second.plan;
-  for (const Entry &entry : byContent)
-    if (sameBytes(entry.desc, desc)) {
-      byAddress[&desc] = entry;
-      return entry.plan;
-    }
-  openMP.workAlone();
-  Expected<MatmulPlan> plan = [&] {
-    std::lock_guard lock(primitiveCache());
-    return MatmulPlan::make(desc, engine, pool.size(), packing);
-  }();
-  HEDDLE_RT_RETURN_IF_ERROR(plan.status());
-  plans.push_back(std::make_unique<MatmulPlan>(std::move(*plan)));
-  for (MatmulWorker &worker : workers)
-    plans.back()->reserve(worker);
-  byContent.push_back({desc, plans.back().get()});
-  byAddress[&desc] = byContent.back();
-  return static_cast<const MatmulPlan *>(plans.back().get());
-}
-
-MatmulLibrary::MatmulLibrary(ThreadPool &pool)
-    : impl(std::make_unique<Impl>(pool)) {}
 MatmulLibrary::~MatmulLibrary() = default;
 
-Status MatmulLibrary::run(const heddle_rt_matmul_desc &desc, const void *a,
-                          const void *b, void *c, const void *bias) {
-  Expected<const MatmulPlan *> found = impl->find(desc);
-  HEDDLE_RT_RETURN_IF_ERROR(found.status());
-  const MatmulPlan &plan = **found;
-  // An exception must not leave a pool's thread.
-  std::atomic<bool> failed{false};
-  impl->pool.run(plan.tasks(), [&](int64_t task, int worker) {
-    try {
-      impl->openMP.workAlone();
-      plan.runTask(task, worker, impl->workers[size_t(worker)], a, b, c, bias);
-    } catch (const std::exception &) {
-      failed.store(true, std::memory_order_relaxed);
-    }
-  });
-  if (failed)
-    return errorOf("oneDNN could not execute a product of ", desc.m, " x ",
-                   desc.n, " x ", desc.k);
-  return Status::success();
-}
-
-size_t MatmulLibrary::scratchBytes() const {
-  size_t bytes = 0;
-  for (const MatmulWorker &worker : impl->workers)
-    bytes += worker.scratchpad.capacity() + worker.packed.capacity() +
-             sizeof(float) * (worker.a.capacity() + worker.b.capacity() +
-                              worker.c.capacity() + worker.bias.capacity());
-  return bytes;
+std::unique_ptr<MatmulLibrary> makeMatmulLibrary(ThreadPool &pool) {
+  Expected<const PartVersion *> part = openPart(
+      {"libheddle_onednn.so", "heddle_onednn_table", OneDnnTable::current,
+       "computes matrix products on CPUs",
+       "take a package with oneDNN (tools/package without --without-onednn), "
+       "or compile for a GPU (heddle compile --target-gpu sm_80)"});
+  if (!part.ok())
+    return std::make_unique<MissingLibrary>(part.status());
+  return static_cast<const OneDnnTable *>(*part)->makeMatmulLibrary(pool);
 }
 
 } // namespace heddle::runtime

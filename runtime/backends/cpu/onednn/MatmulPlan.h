@@ -1,7 +1,7 @@
 //===- MatmulPlan.h - How one product is cut into oneDNN calls --*- C++ -*-===//
 
-#ifndef HEDDLE_RT_BACKENDS_CPU_KERNELS_MATMULPLAN_H
-#define HEDDLE_RT_BACKENDS_CPU_KERNELS_MATMULPLAN_H
+#ifndef HEDDLE_RT_BACKENDS_CPU_ONEDNN_MATMULPLAN_H
+#define HEDDLE_RT_BACKENDS_CPU_ONEDNN_MATMULPLAN_H
 
 #include "heddle_rt/abi.h"
 #include "heddle_rt/status.h"
@@ -93,4 +93,4 @@ private:
 
 } // namespace heddle::runtime
 
-#endif // HEDDLE_RT_BACKENDS_CPU_KERNELS_MATMULPLAN_H
+#endif // HEDDLE_RT_BACKENDS_CPU_ONEDNN_MATMULPLAN_H

@@ -1,6 +1,6 @@
 //===- MatmulPlan.cpp - How one product is cut into oneDNN calls ----------===//
 
-#include "backends/cpu/kernels/MatmulPlan.h"
+#include "backends/cpu/onednn/MatmulPlan.h"
 #include "backends/cpu/kernels/Convert.h"
 #include "heddle_rt/manifest.h"
 #include "support/Message.h"
