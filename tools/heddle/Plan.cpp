@@ -147,7 +147,10 @@ static void printReport(const PlanSearch &search, const std::string &command) {
   llvm::outs() << "candidates: " << report.candidates << ", judged "
                << report.judged.size() << ", compiled " << report.compiled
                << "\n";
-  if (!report.plan && report.compiled >= request.mostCompiled)
+  if (!report.plan && report.memoryBound > request.memory)
+    llvm::outs() << "no candidate can fit: the lower bound of the memory "
+                    "exceeds the limit, however large --work is\n";
+  else if (!report.plan && report.compiled >= request.mostCompiled)
     llvm::outs() << "--work " << request.mostCompiled
                  << " is used up: a candidate that was not compiled may fit\n";
   auto printSkipped = [&](bool areCandidates, const char *heading) {

@@ -69,6 +69,12 @@ struct PlanPins {
   /// Globs of operators that every device of a tensor parallel group computes
   /// whole.
   std::vector<std::string> replicated;
+
+  /// Returns whether a pin can exclude candidates.
+  bool hasAny() const {
+    return data || tensor || context || pipeline || zeroLevel || microBatches ||
+           subBatches || sequence || recompute || overlap || schedule;
+  }
 };
 
 /// Adds a pin in the form of the command line: "tp=4", "recompute=layer",

@@ -151,10 +151,13 @@ llvm::Error PlanSearch::explainInfeasible() {
       return llvm::createStringError("no candidate can be compiled; " +
                                      judged.candidate.getName() + ": " +
                                      judged.error);
-    std::string reasons = explainPins(request, limits);
+    bool hasPins = request.pins.hasAny() || request.stated;
+    std::string reasons = hasPins ? explainPins(request, limits)
+                                  : explainDevices(request, limits);
     return llvm::createStringError(
         "no mesh of " + std::to_string(request.devices) +
-        " devices divides the program and agrees with the pins" +
+        " devices divides the program" +
+        (hasPins ? " and agrees with the pins" : "") +
         (reasons.empty() ? "" : ": " + reasons));
   }
   report.winner = least->candidate;
