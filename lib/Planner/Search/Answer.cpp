@@ -22,7 +22,7 @@ static const char *getName(OptimizerKind optimizer) {
 
 void PlanSearch::recordPrediction(Plan &plan) const {
   PlanPrediction &prediction = plan.prediction.emplace();
-  prediction.cluster = request.cluster.name;
+  prediction.cluster = orderKinds(request.cluster, report.winner.kinds).name;
   prediction.rows = request.program.rows;
   prediction.microBatches = report.winner.microBatches;
   prediction.bf16 = request.training.bf16;
