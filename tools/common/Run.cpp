@@ -1,6 +1,7 @@
 //===- Run.cpp - Running artifacts from the command line ------------------===//
 
 #include "Run.h"
+#include "NewFolders.h"
 #include "RunSession.h"
 
 #include "heddle_rt/checkpoint.h"
@@ -77,7 +78,8 @@ CLI::Option *tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
   return emulateCompute;
 }
 
-/// Replaces a run's folder by its newest checkpoint.
+/// Replaces a run's folder by its newest checkpoint. Refuses a folder that has
+/// no checkpoint.
 static CLI::Validator toCheckpoint() {
   return CLI::Validator(
       [](std::string &text) {
@@ -85,7 +87,19 @@ static CLI::Validator toCheckpoint() {
             runtime::listCheckpoints(runtime::checkpointFolder(text));
         if (!checkpoints.empty())
           text = checkpoints.back().string();
-        return std::string();
+        auto has = [&](const char *name) {
+          std::error_code ignored;
+          return fs::exists(fs::path(text) / name, ignored);
+        };
+        if (!has(".") || has("state.json"))
+          return std::string();
+        if (has("model.safetensors") || has("model.safetensors.index.json"))
+          return "'" + text +
+                 "' has weights but no checkpoint, as an export or a model's "
+                 "folder: give it as --weights";
+        return "'" + text +
+               "': expected a checkpoint (a folder with state.json), or the "
+               "folder of a run that has checkpoints, found neither";
       },
       "");
 }
@@ -150,13 +164,11 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
                "If the newest checkpoint is damaged, resume from the newest "
                "intact one")
       ->needs(resume);
-  app.add_option("--from", options.from,
-                 "Start a new run from this checkpoint, or the newest one of "
-                 "this run's folder; another plan or number of devices may "
-                 "have written it")
-      ->check(folder())
-      ->transform(toCheckpoint())
-      ->excludes(resume);
+  CLI::Option *from = app.add_option(
+      "--from", options.from,
+      "Start a new run from this checkpoint, or the newest one of this run's "
+      "folder; another plan or number of devices may have written it");
+  from->check(folder())->transform(toCheckpoint())->excludes(resume);
   CLI::Option *exportTo = app.add_option(
       "--export", options.exportTo,
       "Write the trained weights here as model.safetensors and config.json, "
@@ -167,6 +179,7 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
                "several devices hold");
   app.add_flag("--json", flags.json, "Print one JSON object a step");
   addSessionFlags(app, flags.session)->excludes(resume)->excludes(exportTo);
+  from->excludes(app.get_option("--weights"));
 }
 
 void tools::addEvaluateFlags(CLI::App &app, EvaluateFlags &flags) {
@@ -184,13 +197,14 @@ void tools::addEvaluateFlags(CLI::App &app, EvaluateFlags &flags) {
       "Write `loss`, `logits` and `grad.NAME` here (safetensors; NAME as in "
       "the model's checkpoint)");
   output->check(notEmpty("a file to write"));
-  app.add_option("--checkpoint", flags.checkpoint,
-                 "Take the parameters from this checkpoint, or the newest one "
-                 "of this run's folder")
-      ->check(folder())
-      ->transform(toCheckpoint());
+  CLI::Option *checkpoint =
+      app.add_option("--checkpoint", flags.checkpoint,
+                     "Take the parameters from this checkpoint, or the newest "
+                     "one of this run's folder");
+  checkpoint->check(folder())->transform(toCheckpoint());
   app.add_flag("--json", flags.json, "Print the result as a JSON object");
   addSessionFlags(app, flags.session)->excludes(output);
+  checkpoint->excludes(app.get_option("--weights"));
 }
 
 fs::path tools::defaultRunFolder(const fs::path &model) {
@@ -401,7 +415,10 @@ int tools::runTrain(const fs::path &artifact, const TrainFlags &given) {
   if (runtime::Status status = joinJob(flags.session.hangTimeout, options);
       !status.ok())
     return reportError(status.message());
-  return trainSession(artifact, std::move(flags), options);
+  NewFolders folders(flags);
+  bool isFirst = !options.job || options.job->process() == 0;
+  int code = trainSession(artifact, std::move(flags), options);
+  return isFirst ? folders.end(code) : code;
 }
 
 //===----------------------------------------------------------------------===//

@@ -10,10 +10,12 @@
 #include "heddle/Simulate/Report.h"
 #include "heddle_rt/atomic_file.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
+#include <filesystem>
 #include <map>
 
 using namespace heddle;
@@ -93,6 +95,15 @@ static void printBatches(const std::vector<BatchPoint> &batches) {
   }
 }
 
+/// Returns the kinds of device in the order of the plan's stages, if it is
+/// another one than that of the cluster.
+static std::vector<std::string> getKinds(const PlanSearch &search) {
+  std::vector<std::string> names;
+  for (int64_t kind : search.report.winner.kinds)
+    names.push_back(search.request.cluster.groups[kind].device.kind);
+  return names;
+}
+
 static void printReport(const PlanSearch &search, const std::string &command) {
   const PlanReport &report = search.report;
   const PlanRequest &request = search.request;
@@ -127,6 +138,12 @@ static void printReport(const PlanSearch &search, const std::string &command) {
           static_cast<long long>(exposure->rounds), exposure->predicted,
           exposure->simulated, 100 * exposure->getError(),
           exposure->isFixed ? "" : "; the last two decisions differ");
+    if (!report.winner.kinds.empty())
+      llvm::outs() << "kinds of device along the pipeline: "
+                   << llvm::join(getKinds(search), ", ")
+                   << "; the cluster has another order: number the devices so, "
+                      "by the order of the hosts, and use the plan with a "
+                      "cluster of that order\n";
     for (const std::string &kinds : figures.mixed)
       llvm::outs() << "devices that do the same are of several kinds (" << kinds
                    << "): they take the time of the weakest\n";
@@ -147,7 +164,10 @@ static void printReport(const PlanSearch &search, const std::string &command) {
   llvm::outs() << "candidates: " << report.candidates << ", judged "
                << report.judged.size() << ", compiled " << report.compiled
                << "\n";
-  if (!report.plan && report.compiled >= request.mostCompiled)
+  if (!report.plan && report.memoryBound > request.memory)
+    llvm::outs() << "no candidate can fit: the lower bound of the memory "
+                    "exceeds the limit, however large --work is\n";
+  else if (!report.plan && report.compiled >= request.mostCompiled)
     llvm::outs() << "--work " << request.mostCompiled
                  << " is used up: a candidate that was not compiled may fit\n";
   auto printSkipped = [&](bool areCandidates, const char *heading) {
@@ -216,6 +236,11 @@ static void writeReport(const PlanSearch &search, const std::string &command) {
     out.attribute("options", report.winner.getName());
     out.attribute("micro_batches", report.winner.microBatches);
     writeFigures(out, report.figures);
+    if (!report.winner.kinds.empty())
+      out.attributeArray("kinds", [&] {
+        for (const std::string &kind : getKinds(search))
+          out.value(kind);
+      });
     if (report.plan) {
       out.attribute("bound", report.bound);
       out.attribute("gap", report.plan->prediction->gap);
@@ -268,6 +293,31 @@ static void writeReport(const PlanSearch &search, const std::string &command) {
   llvm::outs() << "\n";
 }
 
+/// If the plan has the kinds of device in another order than the cluster,
+/// writes a cluster of that order beside the plan's file and chooses it in the
+/// flags. Returns an error text, or an empty text.
+static std::string useOrderedCluster(const PlanSearch &search,
+                                     const std::string &plan,
+                                     ClusterChoice &choice) {
+  const std::vector<int64_t> &kinds = search.report.winner.kinds;
+  if (kinds.empty())
+    return "";
+  llvm::Expected<const Cluster &> cluster = choice.load();
+  if (!cluster)
+    return llvm::toString(cluster.takeError());
+  std::string path = "CLUSTER";
+  if (!plan.empty()) {
+    std::filesystem::path file(plan);
+    path = file.replace_extension(".cluster.json").string();
+    runtime::Status status = runtime::writeFileAtomically(
+        path, writeCluster(orderKinds(*cluster, kinds)));
+    if (!status.ok())
+      return std::string(status.message());
+  }
+  choice = ClusterChoice(path);
+  return "";
+}
+
 static int runPlan(PlanCommandFlags &flags) {
   if (flags.front.isAsked)
     return runPlanFront(flags.compile, flags.planner, flags.front, flags.output,
@@ -275,14 +325,21 @@ static int runPlan(PlanCommandFlags &flags) {
   if (!flags.output.empty())
     if (std::string problem = checkOutput("-o", flags.output); !problem.empty())
       return reportError(problem);
+  flags.planner.ordersKinds = true;
   std::optional<PlanSearch> search =
       planModel(flags.compile, flags.planner, /*choosesBatch=*/true);
   if (!search)
     return exitFailure;
   const PlanReport &report = search->report;
   std::string command;
-  if (report.plan)
-    command = getCompileCommand(flags.compile, *search, flags.output);
+  if (report.plan) {
+    CompileFlags compiled = flags.compile;
+    if (std::string problem =
+            useOrderedCluster(*search, flags.output, compiled.options.cluster);
+        !problem.empty())
+      return reportError(problem);
+    command = getCompileCommand(compiled, *search, flags.output);
+  }
   if (flags.json)
     writeReport(*search, command);
   else

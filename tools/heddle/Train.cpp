@@ -1,6 +1,7 @@
 //===- Train.cpp - heddle train -------------------------------------------===//
 
 #include "../common/Launch.h"
+#include "../common/NewFolders.h"
 #include "../common/Run.h"
 #include "Commands.h"
 #include "artifact/TemporaryFolder.h"
@@ -81,12 +82,13 @@ static int runTrainCommand(TrainCommandFlags &flags) {
   } else {
     artifact = options.output / "model.heddle";
   }
+  NewFolders folders(flags.train);
   if (flags.compile.stopAfter.empty())
     if (std::string problem = makeTrainFolders(flags.train); !problem.empty())
-      return reportError(problem);
+      return folders.end(reportError(problem));
   bool compiled = false;
   int result = compileModel(flags.compile, artifact, compiled);
-  return compiled ? runTrain(artifact, flags.train) : result;
+  return folders.end(compiled ? runTrain(artifact, flags.train) : result);
 }
 
 void tools::addTrainCommand(CLI::App &app, int &result) {

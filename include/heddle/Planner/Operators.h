@@ -130,6 +130,9 @@ struct OperatorsOptions {
   /// Whether the storage of variables is decided, too. Otherwise they are
   /// stored as the plan and their uses say.
   bool decidesStorage = true;
+  /// Whether axes may have more devices than the elements that they split, so
+  /// that some devices hold nothing but padding.
+  bool allowsEmptyParts = false;
   /// Whether the result has a prediction, which partitions a copy of the whole
   /// program. For many layers that takes longer than the rest.
   bool predicts = true;

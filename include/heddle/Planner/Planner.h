@@ -69,6 +69,12 @@ struct PlanPins {
   /// Globs of operators that every device of a tensor parallel group computes
   /// whole.
   std::vector<std::string> replicated;
+
+  /// Returns whether a pin can exclude candidates.
+  bool hasAny() const {
+    return data || tensor || context || pipeline || zeroLevel || microBatches ||
+           subBatches || sequence || recompute || overlap || schedule;
+  }
 };
 
 /// Adds a pin in the form of the command line: "tp=4", "recompute=layer",
@@ -101,6 +107,9 @@ struct PlanRequest {
   /// Whether the winner is compiled with all layers. Otherwise its figures are
   /// extrapolated from few.
   bool compilesWinner = true;
+  /// Whether a pipeline may have the kinds of device in another order than the
+  /// cluster.
+  bool ordersKinds = false;
   /// When the programs of candidates are verified.
   Verification verification = Verification::LastPhase;
   /// The answer does not depend on the number of threads.
@@ -132,6 +141,10 @@ struct Candidate {
   /// The layers of each stage of a pipeline. Empty: stages of about equal work.
   /// The judgement of a candidate decides them.
   std::vector<int64_t> stageLayers = {};
+  /// The groups of the cluster's devices (indices) in the order in which the
+  /// stages have them. Empty: the order of the cluster. The judgement of a
+  /// pipeline decides it.
+  std::vector<int64_t> kinds = {};
 
   /// Returns the chosen variant of the schedule, or else the stated one.
   ScheduleVariant getSchedule() const;
@@ -141,6 +154,10 @@ struct Candidate {
   /// "--mesh dp=2,tp=4 --zero 1 --micro-batches 4".
   std::string getName() const;
 };
+
+/// Returns the cluster with its groups of devices in the order `kinds` (see
+/// Candidate::kinds). If it is another order, the name says so.
+Cluster orderKinds(const Cluster &cluster, const std::vector<int64_t> &kinds);
 
 /// The predicted and simulated waiting of a candidate whose operators were
 /// decided one by one. The solver's price of a kind of collective is the part

@@ -1,6 +1,7 @@
 //===- ExplainPins.cpp - Explains impossible pins -------------------------===//
 
 #include "ExplainPins.h"
+#include "../Candidates/Candidates.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -21,6 +22,14 @@ public:
     checkProduct();
     checkStorage();
     checkSequence();
+    return llvm::join(reasons, "; ");
+  }
+
+  /// Explains why no axis of the pins can have its size.
+  std::string explainAxes() {
+    namesNearest = false;
+    checkAxes();
+    checkBatches();
     return llvm::join(reasons, "; ");
   }
 
@@ -59,6 +68,7 @@ private:
   const SplitLimits &limits;
   const PlanPins &pins;
   int64_t rows;
+  bool namesNearest = true;
   std::vector<std::string> reasons;
 };
 
@@ -70,6 +80,8 @@ void PinExplainer::check(StringRef name, std::optional<int64_t> value,
                          llvm::function_ref<std::string()> why) {
   if (!value || isLegal(*value))
     return;
+  if (!namesNearest)
+    most = 0;
   std::vector<std::string> nearest;
   for (int64_t below = std::min(*value - 1, most); below >= 1; --below)
     if (isLegal(below)) {
@@ -278,4 +290,77 @@ void PinExplainer::checkSequence() {
 std::string heddle::explainPins(const PlanRequest &request,
                                 const SplitLimits &limits) {
   return PinExplainer(request, limits).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Devices without pins
+//===----------------------------------------------------------------------===//
+
+static bool hasMesh(const PlanRequest &request, const SplitLimits &limits) {
+  return !enumerateCandidates(request, limits).candidates.empty();
+}
+
+/// Returns the smallest prime factor of the devices over which nothing of the
+/// program divides. If each prime factor divides something, returns the number
+/// of devices.
+static int64_t findUndivided(PlanRequest request, const SplitLimits &limits) {
+  int64_t devices = request.devices, rest = devices;
+  for (int64_t prime = 2; prime <= rest; ++prime) {
+    if (rest % prime != 0)
+      continue;
+    request.devices = prime;
+    if (!hasMesh(request, limits))
+      return prime;
+    while (rest % prime == 0)
+      rest /= prime;
+  }
+  return devices;
+}
+
+/// Returns the nearest numbers of devices and of rows that have a mesh.
+static std::string findAlternatives(const PlanRequest &request,
+                                    const SplitLimits &limits) {
+  PlanRequest other = request;
+  std::vector<std::string> found;
+  while (--other.devices >= 1)
+    if (hasMesh(other, limits)) {
+      found.push_back("--devices " + std::to_string(other.devices));
+      break;
+    }
+  other.devices = request.devices;
+  int64_t rows = request.program.rows;
+  auto tryRows = [&](int64_t tried) {
+    other.program.rows = tried;
+    if (!hasMesh(other, limits))
+      return false;
+    found.push_back("--batch " + std::to_string(tried));
+    return true;
+  };
+  // The devices may split as many rows. A program of fixed rows is a
+  // micro-batch, so more rows of a step do not help.
+  if (!request.program.microBatchRows) {
+    for (int64_t fewer = rows - 1; fewer >= 1 && fewer > rows - other.devices;
+         --fewer)
+      if (tryRows(fewer))
+        break;
+    for (int64_t more = rows + 1; more <= rows + other.devices; ++more)
+      if (tryRows(more))
+        break;
+  }
+  return llvm::join(found, " or ");
+}
+
+std::string heddle::explainDevices(const PlanRequest &request,
+                                   const SplitLimits &limits) {
+  int64_t undivided = findUndivided(request, limits);
+  PlanRequest alone = request;
+  alone.devices = undivided;
+  for (auto axis : {&PlanPins::data, &PlanPins::tensor, &PlanPins::context,
+                    &PlanPins::pipeline})
+    alone.pins.*axis = undivided;
+  std::string text = PinExplainer(alone, limits).explainAxes();
+  std::string alternatives = findAlternatives(request, limits);
+  if (!alternatives.empty())
+    text += "; possible: " + alternatives;
+  return text;
 }

@@ -13,6 +13,11 @@ namespace heddle {
 /// possible.
 std::string explainPins(const PlanRequest &request, const SplitLimits &limits);
 
+/// Returns why no mesh of the devices divides the program, for a request
+/// without pins, and the nearest numbers of devices and rows that have a mesh.
+std::string explainDevices(const PlanRequest &request,
+                           const SplitLimits &limits);
+
 } // namespace heddle
 
 #endif // HEDDLE_LIB_PLANNER_EXPLAIN_EXPLAINPINS_H

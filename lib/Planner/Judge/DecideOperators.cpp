@@ -62,6 +62,7 @@ llvm::Error Judge::findPrices(const Candidate &candidate) {
                   request.program.layers};
   if (extrapolates(candidate))
     few.layers = kFewLayers;
+  const Cluster cluster = orderKinds(request.cluster, candidate.kinds);
   auto getExposure = [&](Compiled &compiled, const Simulation &simulation) {
     return getSimulatedExposure(*compiled.module, simulation, request.cluster);
   };
@@ -72,7 +73,8 @@ llvm::Error Judge::findPrices(const Candidate &candidate) {
   Candidate standard = candidate;
   standard.decidesOperators = false;
   if (llvm::Expected<Compiled> compiled = compile(standard, few)) {
-    llvm::Expected<Simulation> simulation = simulateStep(*compiled->module);
+    llvm::Expected<Simulation> simulation =
+        simulateStep(*compiled->module, cluster);
     if (!simulation)
       return simulation.takeError();
     FailureOr<Exposure> exposure = getExposure(*compiled, *simulation);
@@ -99,7 +101,8 @@ llvm::Error Judge::findPrices(const Candidate &candidate) {
       prices.erase(name);
       return compiled.takeError();
     }
-    llvm::Expected<Simulation> simulation = simulateStep(*compiled->module);
+    llvm::Expected<Simulation> simulation =
+        simulateStep(*compiled->module, cluster);
     if (!simulation) {
       prices.erase(name);
       return simulation.takeError();

@@ -141,7 +141,7 @@ llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
   if (!plan)
     return plan.takeError();
   CompileOptions options = makeOptions(request, candidate, *plan);
-  Cluster cluster = request.cluster;
+  Cluster cluster = orderKinds(request.cluster, candidate.kinds);
   cluster.device.memory = memory.value_or(cluster.device.memory);
   options.cluster = ClusterChoice(cluster);
   options.verification = request.verification;
@@ -193,14 +193,14 @@ Judge::chooseSchedule(const Candidate &candidate) {
   return best->variant;
 }
 
-llvm::Expected<Simulation> Judge::simulateStep(ModuleOp module) {
+llvm::Expected<Simulation> Judge::simulateStep(ModuleOp module,
+                                               const Cluster &cluster) {
   llvm::Expected<std::vector<CallList>> lists = getEntry(module, "");
   if (!lists)
     return lists.takeError();
-  RooflineCostModel model(module, request.cluster);
+  RooflineCostModel model(module, cluster);
   messages->clear();
-  FailureOr<Simulation> simulation =
-      simulate(module, *lists, request.cluster, model);
+  FailureOr<Simulation> simulation = simulate(module, *lists, cluster, model);
   if (failed(simulation))
     return messages->take();
   return std::move(*simulation);
@@ -215,7 +215,8 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   if (!compiled)
     return compiled.takeError();
   ModuleOp module = *compiled->module;
-  llvm::Expected<Simulation> simulation = simulateStep(module);
+  llvm::Expected<Simulation> simulation =
+      simulateStep(module, orderKinds(request.cluster, candidate.kinds));
   if (!simulation)
     return simulation.takeError();
   PlanFigures figures;
@@ -273,8 +274,9 @@ llvm::Expected<Plan> Judge::plan(const Candidate &candidate) {
   if (!plan)
     return plan;
   // The program may have few layers instead of all.
+  const Cluster cluster = orderKinds(request.cluster, candidate.kinds);
   PlanSetting setting;
-  setting.cluster = &request.cluster;
+  setting.cluster = &cluster;
   for (const PlanProblem &problem : verifyPlan(*step, *plan, setting))
     if (!problem.isWarning)
       return llvm::createStringError(candidate.getName() + ": " + problem.path +

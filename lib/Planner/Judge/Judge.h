@@ -89,7 +89,8 @@ private:
   llvm::Expected<Plan> makePlan(mlir::ModuleOp module,
                                 const Candidate &candidate);
   /// Simulates a step of a compiled program.
-  llvm::Expected<Simulation> simulateStep(mlir::ModuleOp module);
+  llvm::Expected<Simulation> simulateStep(mlir::ModuleOp module,
+                                          const Cluster &cluster);
   /// Replaces the axes of a standard plan's operators and variables by those
   /// for which the solver predicts the least time.
   llvm::Expected<Plan> decideOperators(mlir::ModuleOp module,

@@ -1,13 +1,15 @@
 //===- Judges.cpp - Candidates judged on several threads ------------------===//
 
 #include "Judges.h"
+#include "KindOrders.h"
 #include <atomic>
 #include <set>
 #include <thread>
 
 using namespace heddle;
 
-Judges::Judges(const PlanRequest &request) : request(request) {
+Judges::Judges(const PlanRequest &request)
+    : request(request), orders(getKindOrders(request)) {
   for (unsigned i = 0; i < std::max(1u, request.threads); ++i)
     judges.push_back(std::make_unique<Judge>(request));
 }
@@ -55,20 +57,50 @@ llvm::Expected<PlanFigures> Judges::predict(JudgeTask &task,
                                             const Known &known) {
   if (!known.model)
     return llvm::createStringError(known.error);
-  Candidate &candidate = task.candidate;
-  const DefaultMesh &mesh = candidate.mesh;
-  llvm::Expected<MeshTopology> topology = MeshTopology::create(
-      request.cluster, {mesh.pipeline, request.devices / mesh.pipeline});
-  if (!topology)
-    return topology.takeError();
-  candidate.stageLayers =
-      known.model->balance(candidate, *request.program.layers, *topology);
   StageScales scales;
   if (known.update > 0)
     scales.update = task.update / known.update;
-  scales.optimizerState = known.storageGroup / getStorageGroup(candidate);
-  return known.model->predict(candidate, candidate.stageLayers, *topology,
-                              scales);
+  scales.optimizerState = known.storageGroup / getStorageGroup(task.candidate);
+  return judgeOrders(task.candidate, [&](Candidate &candidate) {
+    return predictOrder(candidate, *known.model, scales);
+  });
+}
+
+llvm::Expected<PlanFigures> Judges::predictOrder(Candidate &candidate,
+                                                 const StageModel &model,
+                                                 const StageScales &scales) {
+  int64_t stages = candidate.mesh.pipeline;
+  llvm::Expected<MeshTopology> topology =
+      MeshTopology::create(orderKinds(request.cluster, candidate.kinds),
+                           {stages, request.devices / stages});
+  if (!topology)
+    return topology.takeError();
+  const StageModel ordered = model.orderKinds(candidate.kinds);
+  candidate.stageLayers =
+      ordered.balance(candidate, *request.program.layers, *topology);
+  return ordered.predict(candidate, candidate.stageLayers, *topology, scales);
+}
+
+llvm::Expected<PlanFigures> Judges::judgeOrders(
+    Candidate &candidate,
+    llvm::function_ref<llvm::Expected<PlanFigures>(Candidate &)> judge) const {
+  Candidate best = candidate;
+  best.kinds.clear();
+  llvm::Expected<PlanFigures> figures = judge(best);
+  if (candidate.mesh.pipeline > 1 && figures)
+    for (size_t i = 1; i < orders.size(); ++i) {
+      Candidate other = candidate;
+      other.kinds = orders[i];
+      llvm::Expected<PlanFigures> tried = judge(other);
+      if (!tried)
+        llvm::consumeError(tried.takeError());
+      else if (isBetter(*tried, *figures, request.memory)) {
+        best = std::move(other);
+        *figures = std::move(*tried);
+      }
+    }
+  candidate = std::move(best);
+  return figures;
 }
 
 std::vector<llvm::Expected<PlanFigures>>
@@ -101,7 +133,9 @@ Judges::judge(llvm::MutableArrayRef<JudgeTask> tasks) {
         candidate.schedule = *schedule;
       }
       if (names[task].empty()) {
-        results[task].emplace(judge.extrapolate(candidate, tasks[task].limit));
+        results[task].emplace(judgeOrders(candidate, [&](Candidate &ordered) {
+          return judge.extrapolate(ordered, tasks[task].limit);
+        }));
         continue;
       }
       Known &known = compiled[task];

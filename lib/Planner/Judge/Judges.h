@@ -4,6 +4,7 @@
 #define HEDDLE_LIB_PLANNER_JUDGE_JUDGES_H
 
 #include "Judge.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include <limits>
 
 namespace heddle {
@@ -53,7 +54,19 @@ private:
   };
   llvm::Expected<PlanFigures> predict(JudgeTask &task, const Known &stages);
 
+  /// Predicts a pipeline with the order of kinds that it has, and decides the
+  /// layers of its stages.
+  llvm::Expected<PlanFigures> predictOrder(Candidate &candidate,
+                                           const StageModel &model,
+                                           const StageScales &scales);
+  /// Judges a candidate with the cluster's order of kinds, and a pipeline with
+  /// the other orders, too. Keeps the best one.
+  llvm::Expected<PlanFigures> judgeOrders(
+      Candidate &candidate,
+      llvm::function_ref<llvm::Expected<PlanFigures>(Candidate &)> judge) const;
+
   const PlanRequest &request;
+  std::vector<std::vector<int64_t>> orders; ///< of kinds, by getKindOrders()
   std::vector<std::unique_ptr<Judge>> judges;
   std::map<std::string, Known, std::less<>> stages;
   int64_t numCompiled = 0;

@@ -74,6 +74,10 @@ public:
   /// This model itself has the times of the weakest device.
   void addKind(StageModel kind) { kinds.push_back(std::move(kind)); }
 
+  /// Returns this model for a cluster whose groups are in the order `order`
+  /// (see Candidate::kinds).
+  StageModel orderKinds(llvm::ArrayRef<int64_t> order) const;
+
   /// Returns the layers of each stage, at least one, such that devices work
   /// about equally long. Their sum is `layers`. The first axis of the topology
   /// has the stages.

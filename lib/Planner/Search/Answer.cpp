@@ -22,7 +22,7 @@ static const char *getName(OptimizerKind optimizer) {
 
 void PlanSearch::recordPrediction(Plan &plan) const {
   PlanPrediction &prediction = plan.prediction.emplace();
-  prediction.cluster = request.cluster.name;
+  prediction.cluster = orderKinds(request.cluster, report.winner.kinds).name;
   prediction.rows = request.program.rows;
   prediction.microBatches = report.winner.microBatches;
   prediction.bf16 = request.training.bf16;
@@ -151,10 +151,13 @@ llvm::Error PlanSearch::explainInfeasible() {
       return llvm::createStringError("no candidate can be compiled; " +
                                      judged.candidate.getName() + ": " +
                                      judged.error);
-    std::string reasons = explainPins(request, limits);
+    bool hasPins = request.pins.hasAny() || request.stated;
+    std::string reasons = hasPins ? explainPins(request, limits)
+                                  : explainDevices(request, limits);
     return llvm::createStringError(
         "no mesh of " + std::to_string(request.devices) +
-        " devices divides the program and agrees with the pins" +
+        " devices divides the program" +
+        (hasPins ? " and agrees with the pins" : "") +
         (reasons.empty() ? "" : ": " + reasons));
   }
   report.winner = least->candidate;

@@ -1,5 +1,6 @@
 //===- StageModelTest.cpp - Pipelines from the times of few layers --------===//
 
+#include "Judge/KindOrders.h"
 #include "Judge/StagePieces.h"
 #include "PlanRequests.h"
 #include "heddle/Planner/Front.h"
@@ -141,6 +142,36 @@ TEST(Pipelines, AreBalancedOverKindsOfDevice) {
       llvm::cantFail(MeshTopology::create(cluster, {int64_t(1), int64_t(4)}));
   figures = llvm::cantFail(model.predict(candidate, {12}, topology, {}));
   EXPECT_EQ(figures.mixed, std::vector<std::string>{"fast or slow"});
+}
+
+// Each order of two or three kinds, unless another order has other links.
+TEST(Pipelines, HaveTheKindsInAnyOrder) {
+  using Order = std::vector<int64_t>;
+  PlanRequest request;
+  Cluster &cluster = request.cluster;
+  cluster.levels = {{"in", 2, 0, 1, 1}, {"out", 3, 0, 1, 1}};
+  cluster.groups = {{{"a", 3, 1, 0, {}}, 2},
+                    {{"b", 2, 1, 0, {}}, 2},
+                    {{"c", 1, 1, 0, {}}, 2}};
+  request.devices = 6;
+  EXPECT_EQ(getKindOrders(request), std::vector<Order>{{}});
+  request.ordersKinds = true;
+  EXPECT_EQ(getKindOrders(request),
+            (std::vector<Order>{
+                {}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}));
+  Cluster ordered = orderKinds(cluster, {2, 0, 1});
+  EXPECT_EQ(ordered.groups[0].device.kind, "c");
+  EXPECT_EQ(ordered.groups[2].device.kind, "b");
+  EXPECT_EQ(ordered.name, " (c, a, b)");
+  // A server of two kinds.
+  cluster.groups[0].count = 3;
+  cluster.groups[1].count = 1;
+  EXPECT_EQ(getKindOrders(request), std::vector<Order>{{}});
+  cluster.levels = {{"all", 6, 0, 1, 1}};
+  EXPECT_EQ(getKindOrders(request).size(), 6u);
+  // The others are left out.
+  request.devices = 4;
+  EXPECT_EQ(getKindOrders(request), std::vector<Order>{{}});
 }
 
 TEST(Front, HasWholeNumbersOfDevices) {

@@ -222,6 +222,7 @@ static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
   if (flags.options.verification == Verification::EachPass)
     request.verification = Verification::EachPass;
   request.mostCompiled = planner.mostCompiled;
+  request.ordersKinds = planner.ordersKinds;
   request.compilesWinner = !planner.estimate;
   request.threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
   request.pins = planner.decided;

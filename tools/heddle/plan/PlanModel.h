@@ -19,6 +19,9 @@ struct PlannerFlags {
   std::string stated;
   /// The file of a profile of blocks; empty: none.
   std::string profile;
+  /// Whether the plan may number the devices of a cluster of several kinds
+  /// otherwise.
+  bool ordersKinds = false;
   /// The decisions that other options make.
   PlanPins decided;
 };

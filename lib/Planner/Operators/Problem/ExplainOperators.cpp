@@ -37,9 +37,11 @@ static std::vector<std::string> refineAxis(const std::string &axis,
 }
 
 /// Returns a plan that states the axes of every factor of every named operator,
-/// as propagation completes `plan`.
+/// as propagation completes `plan`. Sets `hasEmptyParts` if a factor has fewer
+/// elements than its axes have devices.
 static FailureOr<Plan> nameAllAxes(ModuleOp module, const Plan &plan,
-                                   const Cluster &cluster) {
+                                   const Cluster &cluster,
+                                   bool &hasEmptyParts) {
   OwningOpRef<ModuleOp> copy = module.clone();
   CompileOptions options;
   options.planText = writePlan(plan);
@@ -76,6 +78,7 @@ static FailureOr<Plan> nameAllAxes(ModuleOp module, const Plan &plan,
       complete.operators.push_back({name.str(), {}, {}});
     FactorEntry &entry = complete.operators[known->second];
     for (auto [factor, list] : llvm::zip(rule.factors, *axes)) {
+      hasEmptyParts |= mesh.getSize(list) > factor.size;
       if (factor.name.empty() || entry.find(factor.name))
         continue;
       FactorAssignment assignment{factor.name, {}, {}};
@@ -126,11 +129,11 @@ translate(const OperatorSolution &solution, const OperatorProblem &to) {
 FailureOr<std::vector<OperatorChoice>>
 heddle::explainOperators(ModuleOp module, const Plan &plan,
                          const Cluster &cluster, int64_t microBatches) {
-  FailureOr<Plan> complete =
-      nameAllAxes(module, leaveOutSchedule(plan), cluster);
+  OperatorsOptions stated;
+  FailureOr<Plan> complete = nameAllAxes(module, leaveOutSchedule(plan),
+                                         cluster, stated.allowsEmptyParts);
   if (failed(complete))
     return failure();
-  OperatorsOptions stated;
   stated.base = *complete;
   stated.decidesStorage = false;
   stated.microBatches = microBatches;

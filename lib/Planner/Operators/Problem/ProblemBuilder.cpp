@@ -92,8 +92,8 @@ ProblemBuilder::chooseStrategies(ArrayRef<Cost> costs) const {
 
 LogicalResult ProblemBuilder::addGroups() {
   for (auto [i, group] : llvm::enumerate(program.groups)) {
-    std::vector<Strategy> strategies =
-        enumerateStrategies(program, i, mesh, options.base);
+    std::vector<Strategy> strategies = enumerateStrategies(
+        program, i, mesh, options.base, options.allowsEmptyParts);
     Operation *op = program.ops[group.classes.front()].op();
     if (strategies.empty())
       return op->emitOpError()
@@ -197,7 +197,8 @@ void ProblemBuilder::addVariables() {
     if (ShardingAttr storage = variable.getStorageAttr())
       layouts.push_back(storage);
     else
-      layouts = enumerateLayouts(type, mesh, /*orders=*/true, mayBePartial);
+      layouts = enumerateLayouts(type, mesh, /*orders=*/true, mayBePartial,
+                                 options.allowsEmptyParts);
     SmallVector<int64_t> usages;
     for (ShardingAttr layout : layouts)
       usages.push_back(int64_t(made.variables.size()) *
@@ -213,7 +214,7 @@ void ProblemBuilder::addCells() {
       layouts.push_back(cell.stated);
     else
       layouts = enumerateLayouts(cell.type, mesh, /*orders=*/false,
-                                 /*partial=*/false);
+                                 /*partial=*/false, options.allowsEmptyParts);
     SmallVector<int64_t> usages(layouts.size(), 0);
     addLayouts({Place::Cell, unsigned(i), 0}, std::move(layouts), usages);
   }

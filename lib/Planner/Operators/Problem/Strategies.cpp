@@ -59,9 +59,9 @@ namespace {
 class Enumerator {
 public:
   Enumerator(const Program &program, unsigned index, MeshRef mesh,
-             const Plan &base)
+             const Plan &base, bool allowsEmptyParts)
       : program(program), group(program.groups[index]), mesh(mesh),
-        planned(getPlannedAxes(mesh)) {
+        planned(getPlannedAxes(mesh)), allowsEmptyParts(allowsEmptyParts) {
     fixed.resize(group.keys.size());
     for (auto [i, key] : llvm::enumerate(group.keys))
       if (!key.empty())
@@ -112,8 +112,9 @@ private:
       const OpClass &made = program.ops[index];
       FactorAxes axes = getFactorAxes(made, strategy);
       for (auto [factor, list] : llvm::zip(made.rule.factors, axes))
-        if (!list.empty() && (factor.kind == FactorKind::Replicate ||
-                              mesh.getSize(list) > factor.size))
+        if (!list.empty() &&
+            (factor.kind == FactorKind::Replicate ||
+             (!allowsEmptyParts && mesh.getSize(list) > factor.size)))
           return false;
       if (findSharedAxis(made.rule, axes) ||
           !isRepresentable(made.rule, axes, mesh.mesh))
@@ -177,6 +178,7 @@ private:
   const Group &group;
   MeshRef mesh;
   Axes planned;
+  bool allowsEmptyParts;
   SmallVector<std::optional<Axes>> fixed;
   SmallVector<unsigned> linearGroups;
   std::vector<Strategy> found;
@@ -185,8 +187,9 @@ private:
 
 std::vector<Strategy> heddle::enumerateStrategies(const Program &program,
                                                   unsigned group, MeshRef mesh,
-                                                  const Plan &base) {
-  return Enumerator(program, group, mesh, base).run();
+                                                  const Plan &base,
+                                                  bool allowsEmptyParts) {
+  return Enumerator(program, group, mesh, base, allowsEmptyParts).run();
 }
 
 //===----------------------------------------------------------------------===//
@@ -195,7 +198,8 @@ std::vector<Strategy> heddle::enumerateStrategies(const Program &program,
 
 std::vector<ShardingAttr> heddle::enumerateLayouts(RankedTensorType type,
                                                    MeshRef mesh, bool orders,
-                                                   bool partial) {
+                                                   bool partial,
+                                                   bool allowsEmptyParts) {
   Axes planned = getPlannedAxes(mesh), sums;
   DimensionAxes dims(type.getRank());
   orders &= planned.size() <= kMostOrderedAxes;
@@ -203,7 +207,8 @@ std::vector<ShardingAttr> heddle::enumerateLayouts(RankedTensorType type,
   std::function<void(unsigned)> add = [&](unsigned axis) {
     if (axis == planned.size()) {
       for (auto [size, list] : llvm::zip(type.getShape(), dims))
-        if (mesh.getSize(list) > std::max<int64_t>(size, 1))
+        if (!allowsEmptyParts &&
+            mesh.getSize(list) > std::max<int64_t>(size, 1))
           return;
       found.push_back(makeSharding(mesh, dims, sums));
       return;

@@ -18,12 +18,14 @@ struct Strategy {
 };
 
 /// Returns all strategies of a group. Every axis splits one key, or two keys
-/// that meet, or passes as a partial sum, or is not used. No factor is split
-/// into more parts than its size, and every split can be written as a sharding.
+/// that meet, or passes as a partial sum, or is not used. Unless
+/// `allowsEmptyParts`, no factor is split into more parts than its size. Every
+/// split can be written as a sharding.
 /// Factors that the base plan names have the plan's axes.
 std::vector<Strategy> enumerateStrategies(const Program &program,
                                           unsigned group, MeshRef mesh,
-                                          const Plan &base);
+                                          const Plan &base,
+                                          bool allowsEmptyParts = false);
 
 FactorAxes getFactorAxes(const OpClass &made, const Strategy &strategy);
 /// Returns the sharding that an operand must have, or that a result has.
@@ -35,10 +37,12 @@ ShardingAttr getMade(const OpClass &made, const Strategy &strategy,
 /// Returns all layouts of a tensor in which every axis splits at most one
 /// dimension. With `orders`, the axes of one dimension come in any order if the
 /// mesh has few axes. Otherwise they have the order of the mesh. With
-/// `partial`, the tensor may also be a partial sum.
+/// `partial`, the tensor may also be a partial sum. Unless `allowsEmptyParts`,
+/// no dimension is split into more parts than its size.
 std::vector<ShardingAttr> enumerateLayouts(mlir::RankedTensorType type,
                                            MeshRef mesh, bool orders,
-                                           bool partial);
+                                           bool partial,
+                                           bool allowsEmptyParts = false);
 
 /// The mesh axes that a plan may give to factors: those with several devices,
 /// except the pipeline's.

@@ -1,0 +1,28 @@
+//===- NewFolders.h - Folders that a training command makes -----*- C++ -*-===//
+
+#ifndef HEDDLE_TOOLS_COMMON_NEWFOLDERS_H
+#define HEDDLE_TOOLS_COMMON_NEWFOLDERS_H
+
+#include "Run.h"
+
+#include <vector>
+
+namespace heddle::tools {
+
+/// The folders of a run and of its export that did not exist before a command.
+/// If the command fails before it writes anything into them but the compiled
+/// model, they are removed. So the same command can be given again, and no
+/// folder looks like a run.
+class NewFolders {
+public:
+  explicit NewFolders(const TrainFlags &flags);
+  /// Returns the command's exit code `code`.
+  int end(int code) const;
+
+private:
+  std::vector<std::filesystem::path> folders;
+};
+
+} // namespace heddle::tools
+
+#endif // HEDDLE_TOOLS_COMMON_NEWFOLDERS_H
