@@ -99,7 +99,8 @@ struct IndexedWork
   }
 };
 
-/// An op that makes a tensor of scalars or of positions.
+/// An op that makes a tensor from scalars, or computes each element from its
+/// indices.
 template <typename OpTy>
 struct MakingWork : WorkOpInterface::ExternalModel<MakingWork<OpTy>, OpTy> {
   Work getWork(Operation *op) const {
