@@ -1,1 +1,1 @@
-//===- PrecompiledMLIR.cpp - The target of the precompiled header ---------===//
+//===- PrecompiledPlain.cpp - Gives the header's library a source file ----===//

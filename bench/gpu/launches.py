@@ -16,7 +16,7 @@ import sys
 
 
 def read_calls(library):
-    """Returns the text heddle_calls of a program.so: {program: calls}."""
+    """Reads the JSON text `heddle_calls` in a program.so. Returns {program: calls}."""
     data = library.read_bytes()
     begin = data.rfind(b'{"', 0, max(0, data.find(b':[{"call"')))
     if begin < 0:

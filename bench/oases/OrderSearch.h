@@ -3,17 +3,18 @@
 // Searches for a schedule that is shorter than the scheduler's, to judge the
 // scheduler.
 //
-// The first half of the time goes to lists of ranks, like the scheduler's, but
-// from more starts. Each part of the batch lags behind the part before it by a
-// curve over the length of the program. Units of each kind start earlier or
-// later by a number for the kind. Hill climbing changes curves and numbers.
+// The first half of the time goes to list scheduling, like the scheduler's, but
+// from more starts. A list gives each unit a rank, which follows from numbers:
+// for each part of the batch but the first, how far it lags behind the part
+// before it at several places along the program; and for each kind of unit, how
+// much earlier or later it goes. Hill climbing changes these numbers.
 //
-// The second half goes to fixed orders of the queues. A queue may then wait for
-// its next unit although another one is ready, which no list of ranks does. So
-// the best schedule of all is among these orders. A step swaps two neighbours
-// of a queue that stand on the longest path: no other swap of neighbours makes
-// a schedule shorter (van Laarhoven et al., "Job Shop Scheduling by Simulated
-// Annealing", 1992).
+// The second half goes to fixed orders of the units of each queue. A queue may
+// then wait for its next unit although another one is ready, which no list of
+// ranks does. So the best schedule of all is among these orders. A step swaps
+// two neighbours of a queue that stand on the longest path: no other swap of
+// neighbours makes a schedule shorter (van Laarhoven et al., "Job Shop
+// Scheduling by Simulated Annealing", 1992).
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,8 @@
 namespace heddle::bench {
 
 /// Returns the seconds of the shortest schedule that `time` seconds of CPU
-/// find. `starts` are known schedules. In the graph, parts of the batch share
-/// no units, and no unit runs ahead.
+/// find. `starts` are known schedules. In the graph, no unit belongs to several
+/// parts of the batch, and none has Unit::isAhead.
 double searchOrders(const UnitGraph &graph, llvm::ArrayRef<Schedule> starts,
                     double time);
 

@@ -21,7 +21,7 @@ lowest priority. Each case is written to --json as soon as it is measured. A cas
 is in the file is reported, not measured again, so the cases may be measured in several
 runs. --folder keeps what was compiled, so use a new one after heddle has changed. A
 program that was compiled without a limit is used again for a limit that it keeps. The
-limits are parts of the memory that data parallelism takes without a limit.
+limits are multiples of the memory that data parallelism takes without a limit.
 """
 
 import argparse

@@ -7,14 +7,16 @@ Simulates the plans of two papers on the preset dgx-a100 and compares the time o
 step with the published one:
 
 - D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU
-  Clusters Using Megatron-LM", SC 2021, table 1: TFLOP/s of a GPU, layers computed
-  again. The time follows from equation 3 of the paper, which counts that work.
+  Clusters Using Megatron-LM", SC 2021, table 1: TFLOP/s of a GPU, with full
+  recomputation. The time follows from equation 3 of the paper, which counts the
+  recomputed work, too.
 - V. Korthikanti et al., "Reducing Activation Recomputation in Large Transformer
-  Models", MLSys 2023, table 5: seconds of a step with all layers computed again
-  ("full"), and with sequence parallelism where only attention is ("selective").
+  Models", MLSys 2023, table 5: seconds of a step that recomputes whole layers
+  ("full"), and of one with sequence parallelism that recomputes only attention
+  ("selective").
 
-Megatron does not hide the sums of tensor parallelism, so the plans run without
-overlap. Its attention of that time stores scores, and Heddle's does not. So
+Megatron does not hide the collectives of tensor parallelism, so the plans run
+without overlap. At that time its attention stored the scores; Heddle's does not. So
 "selective" is compared with a plan that computes nothing again, and a second column
 adds the time of the scores: the memory traffic of PASSES passes over heads x
 sequence x sequence numbers of 2 bytes for each row and layer.
@@ -44,16 +46,17 @@ MLSYS23 = [
     ("175B", 96, 12288, 96, 8, 8, 64, 64, 1, 3, 18.13, 13.75),
 ]
 SEQUENCE, VOCABULARY = 2048, 51200
-# Forward, as computed again: the product writes scores. Scale, mask and softmax read
-# and write them. Dropout reads and writes them and a mask of a byte. The product with
-# the values reads them. The backward pass has as many accesses, and reads the operands
-# of both products again.
+# The forward pass (6.5), and the same when it is recomputed (6.5): the product of
+# queries and keys writes the scores. Scale, mask and softmax read and write them.
+# Dropout reads and writes them, and writes a mask of a byte. The product with the
+# values reads them. The backward pass (10) has as many accesses, and reads the
+# operands of both products again.
 PASSES = 6.5 + 6.5 + 10
 MEMORY_RATE = 0.9 * 2039e9
 
 
 def sc21_seconds(hidden, layers, devices, rows, tflops):
-    """Equation 3 over the published rate of all devices."""
+    """Returns the FLOPs of equation 3, divided by the published rate of all devices."""
     flops = (96 * rows * SEQUENCE * layers * hidden ** 2 *
              (1 + SEQUENCE / (6 * hidden) + VOCABULARY / (16 * layers * hidden)))
     return flops / (devices * tflops * 1e12)

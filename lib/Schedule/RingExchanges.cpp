@@ -5,9 +5,10 @@
 //
 //   gather -> product   in step k, member i multiplies block i + k while block
 //                       i + k + 1 is on its way
-//   product -> scatter  in step k, member i computes its part of block
-//                       i + 1 + k, and adds it to what it received: the sum of
-//                       the members behind it. The last step ends with block i
+//   product -> scatter  in step k, member i computes its own terms of block
+//                       i + 1 + k, and adds them to what it received: the sum
+//                       of the terms of members i + 1 to i + k. After the last
+//                       step, member i has the sum for block i
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,7 +86,7 @@ static Value multiply(OpBuilder &builder, RowProduct product, Value rows) {
 }
 
 namespace {
-/// The members among which an exchange runs, and what is computed for a ring.
+/// Builds the ops of a ring exchange among some members.
 class Ring {
 public:
   Ring(OpBuilder &builder, Operation *exchange, StringRef mesh,
@@ -183,7 +184,7 @@ static std::optional<RowProduct> getScatteredProduct(OpT sum, int64_t dim,
                        product.getContraction().getResult().getValue()[dim]);
 }
 
-/// Cuts a product whose result only goes to a reduce-scatter along its rows.
+/// Cuts a product along its rows if its result goes only to a reduce-scatter.
 static void cutScatter(comm::ReduceScatterOp scatter, MeshAttr mesh) {
   auto part = cast<RankedTensorType>(scatter.getType());
   int64_t dim = scatter.getDim(), rows = part.getDimSize(dim);
@@ -209,7 +210,7 @@ static void cutScatter(comm::ReduceScatterOp scatter, MeshAttr mesh) {
   product->erase();
 }
 
-/// Cuts products that read an all-gather row by row, and the gather.
+/// Cuts an all-gather, and the products that read its result row by row.
 static void cutGather(comm::AllGatherOp gather, MeshAttr mesh) {
   auto part = cast<RankedTensorType>(gather.getInput().getType());
   auto whole = cast<RankedTensorType>(gather.getType());
@@ -256,8 +257,8 @@ static void cutGather(comm::AllGatherOp gather, MeshAttr mesh) {
   gather->erase();
 }
 
-/// Makes a reduce-scatter and an all-gather of an all-reduce that alone reads a
-/// product, if the product can be cut.
+/// Replaces an all-reduce by a reduce-scatter and an all-gather, if it is the
+/// only reader of a product and the product can be cut.
 static void splitAllReduce(comm::AllReduceOp sum, MeshAttr mesh) {
   auto type = cast<RankedTensorType>(sum.getType());
   int64_t members = mesh.getSize(sum.getAxes().getAxes());

@@ -23,7 +23,7 @@ static Work streaming(Operation *op, int64_t flops) {
 }
 
 /// Returns the FLOPs of an op on one element. Integers count as floats do.
-/// Casts, selections, logic and shifts count as none.
+/// Casts, selections, logic, shifts, and changes of sign count as none.
 static int64_t flopsOfElement(Operation *op) {
   if (isa<math::AbsFOp, math::AbsIOp, math::CopySignOp>(op))
     return 0;
@@ -99,7 +99,8 @@ struct IndexedWork
   }
 };
 
-/// An op that makes a tensor of scalars or of positions.
+/// An op that makes a tensor from scalars, or computes each element from its
+/// indices.
 template <typename OpTy>
 struct MakingWork : WorkOpInterface::ExternalModel<MakingWork<OpTy>, OpTy> {
   Work getWork(Operation *op) const {

@@ -163,8 +163,8 @@ void Clusters::place(unsigned merged, unsigned a, unsigned b) {
 
 /// Returns how many leading results of a map are the leading loops in order,
 /// such as 2 for (i, j, k) -> (i, j, k + 1). A result does not count if a later
-/// result uses its loop, too. So a diagonal (i) -> (i, i) has none: each row is
-/// read at another column.
+/// result uses its loop, too. So for a diagonal (i) -> (i, i) this is 0: each
+/// row is read at a different column.
 static int64_t identityPrefix(AffineMap map) {
   int64_t count = 0;
   for (AffineExpr expr : map.getResults()) {
@@ -248,7 +248,8 @@ std::optional<Cluster> Clusters::combine(const Cluster &a,
     common = *both.rowDims;
   }
   both.rows.assign(a.rows.begin(), a.rows.begin() + common);
-  // Threads share rows, so a kernel with much work needs enough of them.
+  // The rows of a kernel are divided among threads, so a kernel with much work
+  // needs enough rows.
   int64_t most = std::max(product(a.rows), product(b.rows));
   if (product(both.rows) < std::min(target.enoughRows, most) &&
       both.work > target.littleWork)

@@ -152,7 +152,8 @@ static bool isCheap(linalg::GenericOp op, const KernelTarget &target) {
   return count <= target.fewOps && read <= getBytes(op->getResult(0).getType());
 }
 
-/// Gives every reader in a kernel its own copy of a cheap producer.
+/// Gives every reader that can be part of a kernel its own copy of a cheap
+/// producer.
 static void repeatCheapProducers(Block &body, OpBuilder &builder,
                                  const KernelTarget &target) {
   SmallVector<linalg::GenericOp> ops(body.getOps<linalg::GenericOp>());
@@ -168,8 +169,8 @@ static void repeatCheapProducers(Block &body, OpBuilder &builder,
         uses.size() < (size_t)std::distance(op->use_begin(), op->use_end());
     llvm::DenseMap<Operation *, Value> copies;
     for (auto [i, use] : llvm::enumerate(uses)) {
-      // A copy serves only its reader. A shared producer would serve the
-      // operators of all its readers.
+      // A copy gets the names of the operators that its own reader serves. A
+      // producer shared by several readers has the names of all of them.
       auto serveReader = [&](Operation *copy) {
         copy->setLoc(withServes(copy->getLoc(), getServes(use->getOwner())));
       };

@@ -26,8 +26,8 @@ static Location locationOfBoth(ContractOp product, Operation *fused) {
 }
 
 /// Returns whether the product runs on tensor cores. For other products,
-/// cuBLASLt may have no algorithm with an epilogue. The first step would then
-/// fail.
+/// cuBLASLt may have no algorithm with an epilogue. The runtime would then
+/// compute the epilogue by kernels of its own.
 static bool hasEpilogues(ContractOp product) {
   return product.getLhs().getType().getElementTypeBitWidth() == 16;
 }

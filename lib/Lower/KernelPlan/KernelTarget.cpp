@@ -9,15 +9,17 @@ using namespace heddle;
 using namespace heddle::lower;
 
 KernelTarget KernelTarget::gpu() {
-  // A GPU has 100 to 150 multiprocessors, each of which hides latency with four
-  // blocks or more.
+  // The numbers of blocks (mostReductionBlocks, chunks) suit a GPU of 100 to
+  // 150 multiprocessors, each of which needs four or more blocks to hide
+  // latency.
   KernelTarget target;
   target.isGpu = true;
   target.mostReductionBlocks = 640;
   target.leastBlockRows = 8;
   target.fewRows = 1024;
   target.manyColumns = 1;
-  // A kernel keeps all sums of a nest in registers until the nest ends.
+  // Fewer than on a CPU, because a kernel keeps all sums of a nest in registers
+  // until the nest ends.
   target.mostOps = 128;
   target.enoughRows = 64;
   target.littleWork = 1 << 14;
@@ -29,7 +31,7 @@ KernelTarget KernelTarget::gpu() {
   target.leastChunk = 32;
   target.mostChunk = 1024;
   target.cheapCost = 12;
-  // 16 registers in each of 1024 threads.
+  // A row that is kept takes 16 registers in each of 1024 threads.
   target.mostKeptElements = 1 << 14;
   return target;
 }

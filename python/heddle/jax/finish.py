@@ -1,4 +1,4 @@
-"""The last changes to a module: types without sign, names, variables, text."""
+"""The last changes to a module: signless types, names, variables, text."""
 
 import dataclasses
 import re
@@ -23,7 +23,10 @@ def finish(
     results: list[Leaf],
     mesh: dict[str, int],
 ) -> tuple[list[Leaf], list[Leaf]]:
-    """Returns the leaves of arguments and results, donated ones with variables."""
+    """Changes the module, and returns the leaves of its arguments and results.
+
+    If a result replaces a donated argument, the leaves of both name the variable.
+    """
     remove_signs(module)
     name_operators(module)
     main = next(op for op in walk(module) if op.name == "func.func")
@@ -57,7 +60,7 @@ def check_types(arguments: list[tuple[Leaf, bool]], results: list[Leaf]) -> None
 
 
 def remove_signs(module: ir.Module) -> None:
-    """Makes all integers signless, and drops the casts between the two."""
+    """Makes all integers signless, and drops casts from and to unsigned integers."""
 
     def signless(kind: ir.Type) -> ir.Type | None:
         text = str(kind)
@@ -136,8 +139,8 @@ def unique(names: list[str]) -> list[str]:
 def pair(arguments: list[tuple[Leaf, bool]], results: list[Leaf]) -> dict[int, int]:
     """Returns the result that takes the place of each donated argument.
 
-    Results of the same path within a tree go first (state["w"] with new["w"]),
-    then the first one of the same type.
+    It has the argument's shape and type. A result at the same path within its tree
+    is preferred (new["w"] for state["w"]); otherwise it is the first one left.
     """
 
     def fits(leaf: Leaf, other: Leaf) -> bool:

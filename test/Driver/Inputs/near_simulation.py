@@ -1,4 +1,4 @@
-"""Compares what `auto` predicted of its choice with the simulation of it.
+"""Compares the time that `auto` predicted for its choice with the simulated time.
 
     near_simulation.py REMARKS SIMULATION.json TOLERANCE
 """

@@ -155,7 +155,7 @@ TEST(Simulate, AStepHasAllMicroBatches) {
   EXPECT_NEAR(s.exposed, 4e-3, 1e-12);
   EXPECT_NEAR(s.bounds.compute, 4.5e-3, 1e-12);
   expectTimes(s, "u", 8, 8.5);
-  // Written out, the step is the same.
+  // The list has the call of a micro-batch once, and how often it repeats.
   std::vector<CallList> lists = llvm::cantFail(getEntry(*programs.module, ""));
   EXPECT_EQ(lists[0].calls[0].repeat, 4);
   EXPECT_NEAR(programs.run(makeRoundCluster(2), "update")->seconds, 0.5e-3,
@@ -172,8 +172,9 @@ TEST(Simulate, NamesOfEntriesAreChecked) {
 }
 
 TEST(Simulate, MemoryIsThatOfTheManifest) {
-  // The values at 0 and 1 live until c; c writes the place of a value that it
-  // reads no more.
+  // The most bytes are live while b runs: what b writes, and the half of a's
+  // result that b reads. Then c overwrites a's result, which nothing reads any
+  // more.
   Programs programs(
       "heddle.variable @w : tensor<100xf32> parameter init(zeros)\n"
       "rt.program @p arena(200000) results [#rt.port<\"y\", tensor<f32>>] {\n" +

@@ -29,7 +29,8 @@ namespace heddle::runtime {
 namespace {
 
 /// Limits oneDNN's OpenMP to the calling thread. Debian's oneDNN would
-/// otherwise start OpenMP threads on every call, beside the device's own cores.
+/// otherwise start OpenMP threads on every call, in addition to the device's
+/// own threads.
 class OpenMP {
 public:
   OpenMP()
@@ -78,11 +79,11 @@ void multiplyOnce(DType type, const dnnl::engine &engine,
     plan->runTask(task, 0, worker, a.data(), b.data(), c.data(), nullptr);
 }
 
-/// For ThreadSanitizer, lets oneDNN build, once in the process, what it builds
-/// when it first executes a product. It does so under locks that
-/// ThreadSanitizer does not see. So this runs before there are threads that
-/// execute products. It has a thread of its own, because the caller's OpenMP
-/// belongs to the caller.
+/// For ThreadSanitizer. When oneDNN first executes a product in a process, it
+/// builds kernels under locks that ThreadSanitizer does not see. This function
+/// makes it build them before any other thread executes products. It does so on
+/// a thread of its own, because `workAlone` changes an OpenMP setting of the
+/// calling thread, and the caller's setting must stay as it is.
 void warmUp(const OpenMP &openMP, const dnnl::engine &engine,
             MatmulPacking packing) {
   static std::once_flag once;
