@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compiles random programs of upstream dialects
-(test/unit/Shard/LinalgGenerator.h), or of loops, branches and calls
+(test/unit/Shard/LinalgGenerator/LinalgGenerator.h), or of loops, branches and calls
 (ControlFlowTest.cpp), and runs them on the devices of their mesh and on one
 device. The results must be those of the interpreter. The compiler may refuse a
 few programs, by an error at an op.

@@ -1,6 +1,7 @@
 //===- LinkTraffic.cpp - What communication sends over which links --------===//
 
 #include "LinkTraffic.h"
+#include "heddle/Cost/RingSteps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -108,18 +109,18 @@ Traffic LinkTraffic::getTraffic(const Communication &collective,
   Traffic traffic;
   if (members == 1)
     return traffic;
-  auto ring = [&, &steps = steps](int64_t count, double block) {
-    traffic.push_back({double(count) * steps[0].latency, double(count) * block,
-                       steps[0].pattern});
+  auto add = [&, &steps = steps](RingSteps ring) {
+    auto count = double(ring.count);
+    traffic.push_back({count * steps[0].latency,
+                       count * double(ring.blockBytes), steps[0].pattern});
   };
   switch (collective.kind) {
   case CommunicationKind::AllReduce:
-    ring(2 * (members - 1),
-         double(llvm::divideCeil(collective.bytes, members)));
+    add(getAllReduceRing(members, collective.bytes));
     break;
   case CommunicationKind::AllGather:
   case CommunicationKind::ReduceScatter:
-    ring(members - 1, bytes);
+    add(getPartRing(members, collective.bytes));
     break;
   case CommunicationKind::AllToAll:
     for (Step step : steps)

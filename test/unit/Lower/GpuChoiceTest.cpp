@@ -1,8 +1,8 @@
 //===- GpuChoiceTest.cpp - Measured algorithms of products ----------------===//
 
 #include "GpuTraining.h"
-#include <nlohmann/json.hpp>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 using namespace heddle;
 
@@ -10,12 +10,12 @@ namespace {
 
 class GpuChoiceTest : public GpuTraining {
 protected:
+  void measureAndKeep();
+  void damageFile();
+
   void SetUp() override {
     machine.algorithms = 3; // the last one is the fastest
     emulated::setMachine(machine);
-    CompileOptions options;
-    options.targetGpu = "sm_80";
-    ASSERT_TRUE(compile("gpt2", options));
   }
   ~GpuChoiceTest() override { emulated::setMachine({}); }
 
@@ -41,7 +41,7 @@ protected:
   std::vector<float> expected;
 };
 
-TEST_F(GpuChoiceTest, IsMeasuredAndKept) {
+void GpuChoiceTest::measureAndKeep() {
   std::string remarks;
   emulated::Counts first = train(remarks);
   EXPECT_EQ(remarks, "");
@@ -81,7 +81,11 @@ TEST_F(GpuChoiceTest, IsMeasuredAndKept) {
   EXPECT_EQ(read()["gpu"], "an emulated GPU (sm_96)");
 }
 
-TEST_F(GpuChoiceTest, DamagedFile) {
+void GpuChoiceTest::damageFile() {
+  machine = {};
+  machine.algorithms = 3;
+  emulated::setMachine(machine);
+  std::filesystem::remove(directory / "products.json");
   std::string remarks;
   emulated::Counts first = train(remarks);
   nlohmann::json file = read();
@@ -107,6 +111,15 @@ TEST_F(GpuChoiceTest, DamagedFile) {
             std::string::npos)
       << remarks;
   EXPECT_EQ(read(), file);
+}
+
+// One compiled program serves both.
+TEST_F(GpuChoiceTest, OneRank) {
+  CompileOptions options;
+  options.targetGpu = "sm_80";
+  ASSERT_TRUE(compile("gpt2", options));
+  measureAndKeep();
+  damageFile();
 }
 
 /// One rank measures, and the other ranks take its choices over.

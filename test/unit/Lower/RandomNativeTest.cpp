@@ -18,7 +18,7 @@
 #include "heddle/Pipelines/Pipelines.h"
 #include "heddle_rt/session.h"
 #include "mlir/Parser/Parser.h"
-#include "test/unit/Shard/LinalgGenerator.h"
+#include "test/unit/Shard/LinalgGenerator/LinalgGenerator.h"
 #include <filesystem>
 #include <fstream>
 #include <regex>

@@ -10,10 +10,14 @@ using namespace heddle;
 
 namespace {
 
+/// Only the rows are open: the space of each has one or two candidates.
 PlanRequest makeQuickRequest(int64_t devices, int64_t rows) {
   PlanRequest request = makeRequest(devices, rows, {2, 512, 4, 256, 256});
   request.mostCompiled = 1;
   request.pins.data = devices;
+  request.pins.zeroLevel = 0;
+  request.pins.microBatches = request.pins.subBatches = 1;
+  request.pins.recompute = RecomputeMode::None;
   request.compilesWinner = false;
   return request;
 }

@@ -15,7 +15,7 @@
 #include "lib/Planner/Operators/Problem/ProblemBuilder.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Parser/Parser.h"
-#include "test/unit/Shard/LinalgGenerator.h"
+#include "test/unit/Shard/LinalgGenerator/LinalgGenerator.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;

@@ -11,7 +11,7 @@ namespace {
 
 TEST(FindPlan, AnswersAlikeOnAnyNumberOfThreads) {
   PlanRequest request = makeRequest(4, 8);
-  request.mostCompiled = 4;
+  request.mostCompiled = 2;
   PlanObserver observer;
   PlanReport one = cantFail(findPlan(request, observer));
   request.threads = 3;
@@ -67,15 +67,16 @@ TEST(FindPlan, FindsTheLeastMemoryIfNothingFits) {
 // A schedule that adapts to the available memory may fit where no stated
 // schedule does. The plan states the choices of this schedule.
 TEST(FindPlan, LeavesSchedulesOpen) {
-  PlanRequest request = makeRequest(4, 16, {6, 64, 4, 256, 64});
+  PlanRequest request = makeRequest(4, 16, {4, 64, 4, 256, 64});
   request.cluster.levels[0].bandwidth = 2e7;
   request.cluster.device.peak["f32"] = 3e9;
   request.pins.pipeline = request.pins.microBatches = 1;
   request.pins.data = request.pins.tensor = 2;
   request.pins.zeroLevel = 1;
   request.pins.sequence = false;
+  request.pins.overlap = Overlap::Auto;
   PlanObserver observer;
-  request.mostCompiled = 4;
+  request.mostCompiled = 3;
   PlanReport ample = cantFail(findPlan(request, observer));
   ASSERT_TRUE(ample.plan.has_value());
   request.memory = request.cluster.device.memory =

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LinalgGenerator.h"
+#include "LinalgGenerator/LinalgGenerator.h"
 #include "mlir/Parser/Parser.h"
 #include <fstream>
 

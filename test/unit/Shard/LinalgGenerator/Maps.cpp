@@ -1,4 +1,4 @@
-//===- LinalgGeneratorMaps.cpp - Random programs: element by element ------===//
+//===- Maps.cpp - Random programs: element by element ---------------------===//
 
 #include "LinalgGenerator.h"
 

@@ -1,4 +1,4 @@
-//===- UpstreamPrecision.cpp - arith and tensor in mixed precision --------===//
+//===- Precision.cpp - arith and tensor in mixed precision ----------------===//
 
 #include "dialects/Interfaces/Interfaces.h"
 #include "heddle/Autodiff/Autodiff.h"

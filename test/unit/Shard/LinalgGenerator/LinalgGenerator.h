@@ -10,7 +10,7 @@
 #ifndef HEDDLE_TEST_UNIT_SHARD_LINALGGENERATOR_H
 #define HEDDLE_TEST_UNIT_SHARD_LINALGGENERATOR_H
 
-#include "ProgramTest.h"
+#include "../ProgramTest.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-//===- UpstreamTensorVjps.cpp - Gradients of tensor ops -------------------===//
+//===- TensorVjps.cpp - Gradients of tensor ops ---------------------------===//
 //
 // These ops only move elements, so their gradients move elements back.
 //

@@ -1,4 +1,4 @@
-//===- LinalgGeneratorLoops.cpp - Random programs: control flow -----------===//
+//===- Loops.cpp - Random programs: control flow --------------------------===//
 
 #include "LinalgGenerator.h"
 

@@ -1,4 +1,4 @@
-//===- LinalgGeneratorPlaces.cpp - Random programs: one value, many maps --===//
+//===- Places.cpp - Random programs: one value, many maps -----------------===//
 
 #include "LinalgGenerator.h"
 

@@ -1,4 +1,4 @@
-//===- UpstreamLinalgVjps.cpp - Gradients of linalg ops -------------------===//
+//===- LinalgVjps.cpp - Gradients of linalg ops ---------------------------===//
 
 #include "UpstreamVjps.h"
 #include "heddle/Autodiff/Autodiff.h"

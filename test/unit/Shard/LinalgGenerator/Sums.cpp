@@ -1,4 +1,4 @@
-//===- LinalgGeneratorSums.cpp - Random programs: reductions, windows -----===//
+//===- Sums.cpp - Random programs: reductions, windows --------------------===//
 
 #include "LinalgGenerator.h"
 

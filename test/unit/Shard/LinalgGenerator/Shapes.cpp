@@ -1,4 +1,4 @@
-//===- LinalgGeneratorShapes.cpp - Random programs: changes of shape ------===//
+//===- Shapes.cpp - Random programs: changes of shape ---------------------===//
 
 #include "LinalgGenerator.h"
 
