@@ -10,7 +10,7 @@ function(heddle_install target component)
     # Libraries are found relative to the file, so the tree may be moved. MLIR
     # is found at the path that it had in the build.
     set_target_properties(${target} PROPERTIES
-      INSTALL_RPATH "$ORIGIN;$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"
+      INSTALL_RPATH "$ORIGIN;$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/../lib"
       INSTALL_RPATH_USE_LINK_PATH ON)
     install(TARGETS ${target} ${ARGN} COMPONENT ${component})
   endif()
@@ -37,6 +37,14 @@ heddle_install(HeddlePlugin Development
                LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 foreach(tool heddle heddle-opt heddle-run heddle-solve)
   heddle_install(${tool} Tools RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endforeach()
+
+# tools/package takes these from the build folder, so they name no folder of this
+# machine there either.
+foreach(target heddle_rt heddle_onednn heddle_gloo heddle-run)
+  if(TARGET ${target})
+    set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
+  endif()
 endforeach()
 
 install(DIRECTORY runtime/include/heddle_rt DESTINATION ${headers}
