@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the solver's command under sanitizers: with several threads, with an
 # interruption, and on malformed problems. A sanitizer's report changes the exit
-# code and so fails the test. test/Driver/solve*.test check the command's output.
+# code and so fails the test. test/Driver/Solve/solve*.test check the command's output.
 # usage: solve.sh HEDDLE-SOLVE SCRATCH-FOLDER
 set -euo pipefail
 solve=$1 scratch=$2 inputs=$(dirname "$0")/../Driver/Inputs

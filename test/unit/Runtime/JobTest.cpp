@@ -1,7 +1,7 @@
 //===- JobTest.cpp - The processes that run one artifact ------------------===//
 //
-// Members of a job are threads here (see World.h). test/Driver/processes.test
-// and bench/faults have real processes.
+// Members of a job are threads here (see World.h).
+// test/Driver/Processes/processes.test and bench/faults have real processes.
 //
 //===----------------------------------------------------------------------===//
 
