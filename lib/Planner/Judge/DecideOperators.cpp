@@ -30,7 +30,8 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
   // The problem has the layers of all stages. The judgement says whether the
   // stage that needs most memory fits.
   int64_t stages = candidate.mesh.pipeline;
-  options.memoryLimit = request.memory * stages;
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  options.memoryLimit = std::min(request.memory, kMost / stages) * stages;
   options.threads = 1;
   options.workLimit = kSolverWork;
   Prices &price = prices[candidate.getName()];
