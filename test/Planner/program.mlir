@@ -3,6 +3,10 @@
 // RUN: not heddle plan %s --cluster laptop-cpu --devices 4 --quiet 2>&1 | FileCheck %s
 // CHECK: heddle: error: no candidate can be compiled; --mesh dp={{.*}}: a plan names the operators that it splits, and this program's have no names
 
+// Its stages would run one after the other, so it becomes no pipeline.
+// RUN: not heddle plan %s --cluster laptop-cpu --devices 2 --pin pp=2 --quiet 2>&1 | FileCheck %s --check-prefix=PP
+// PP: pp=2 cuts a model's training step into stages, and this program is none
+
 // On one device there is nothing to split.
 // RUN: heddle plan %s --cluster laptop-cpu --devices 1 --quiet -o %t.json | FileCheck %s --check-prefix=ONE
 // ONE: plan: --mesh dp=1

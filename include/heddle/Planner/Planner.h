@@ -53,8 +53,14 @@ struct ProgramToPlan {
   /// The depth of a program that has one size: its equal layers, or as many
   /// layers of a hundred ops as it has ops for.
   int64_t depth = 1;
+  /// The equal layers of a model that has one size. 0: it is no model, so it
+  /// cannot be cut into the stages of a pipeline.
+  int64_t equalLayers = 0;
   /// The rows of a micro-batch, if the program has no other number of them.
   std::optional<int64_t> microBatchRows;
+
+  /// Returns the most stages of a pipeline: each has a layer.
+  int64_t getMostStages() const { return layers.value_or(equalLayers); }
 };
 
 /// What the user has decided. The planner chooses everything else.

@@ -98,6 +98,9 @@ struct PipelineWork {
   double getEstimate() const {
     double head = std::max(0.0, all - layers * layer);
     double busiest = std::numeric_limits<double>::infinity();
+    // The layers of a program of one size are not counted.
+    if (layer == 0)
+      busiest = all / stages;
     for (double last = 1; last <= layers - stages + 1; ++last)
       busiest = std::min(
           busiest, std::max(last * layer + head,

@@ -178,14 +178,19 @@ void Enumerator::addMeshes(int64_t pipeline, int64_t data, int64_t context,
     return;
   if (pins.schedule && pipeline == 1)
     return;
+  if (pipeline > 1 && !limits.hasBackward) {
+    ++leftOut["a pipeline needs the training step of a model, which Heddle "
+              "derives with micro-batches; stages of any other program would "
+              "run one after the other"];
+    return;
+  }
   if (!limits.hasRoles()) {
     if (pipeline == 1 && context == 1)
       addUnnamed(data, tensor);
     return;
   }
-  if (pipeline > 1 && (!limits.hasBackward || !request.program.layers ||
-                       *request.program.layers < pipeline)) {
-    ++leftOut["the program has fewer layers than pp, or no known number"];
+  if (pipeline > 1 && request.program.getMostStages() < pipeline) {
+    ++leftOut["the program has fewer layers than pp"];
     return;
   }
   if (!limits.canSplitTensor(tensor)) {
@@ -269,8 +274,12 @@ void Enumerator::addBatches(Candidate candidate, int64_t data) {
       continue;
     }
     // Fewer micro-batches than stages leave devices without work.
-    if (count < candidate.mesh.pipeline && candidate.mesh.pipeline > 1)
+    if (count < candidate.mesh.pipeline && candidate.mesh.pipeline > 1) {
+      if (program.microBatchRows)
+        ++leftOut["the step has fewer micro-batches than pp: a larger --batch "
+                  "has more micro-batches of the file's rows"];
       continue;
+    }
     candidate.microBatches = count;
     addPipelines(candidate, limits.hasBatch ? rows / data : 1);
   }
@@ -289,7 +298,7 @@ void Enumerator::addPipelines(Candidate candidate, int64_t rowsOfDevice) {
   for (PipelineSchedule schedule : schedules) {
     candidate.mesh.schedule = schedule;
     int64_t stages = candidate.getNumStages();
-    if (*request.program.layers < stages ||
+    if (request.program.getMostStages() < stages ||
         (stages > candidate.mesh.pipeline &&
          candidate.microBatches % candidate.mesh.pipeline != 0))
       continue;

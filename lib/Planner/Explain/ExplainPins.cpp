@@ -52,7 +52,7 @@ private:
   /// Returns whether the program can be cut into `stages` stages.
   bool canCut(int64_t stages) const {
     return stages == 1 ||
-           (limits.hasBackward && request.program.layers.value_or(0) >= stages);
+           (limits.hasBackward && request.program.getMostStages() >= stages);
   }
   /// Returns the most micro-batches that a step can have over `data` devices of
   /// dp.
@@ -143,7 +143,7 @@ void PinExplainer::checkAxes() {
                std::to_string(limits.sequences.front()) +
                ", of which each device takes two chunks";
       });
-  std::optional<int64_t> layers = request.program.layers;
+  int64_t layers = request.program.getMostStages();
   int64_t most = getMostMicroBatches(pins.data.value_or(1));
   auto hasWork = [&](int64_t stages) {
     return stages == 1 || pins.microBatches || stages <= most;
@@ -156,12 +156,12 @@ void PinExplainer::checkAxes() {
       [&]() -> std::string {
         if (!isDivisor(*pins.pipeline))
           return whyDevices();
-        if (!limits.hasBackward || !layers)
+        if (!limits.hasBackward)
           return "cuts a model's training step into stages, and this program "
                  "is none";
         if (!canCut(*pins.pipeline))
           return "needs a layer for each stage, and the program has " +
-                 std::to_string(*layers) + " layers";
+                 std::to_string(layers) + " layers";
         return "needs a micro-batch for each stage, and the " +
                std::to_string(rows) +
                " rows of a step (--batch) make at most " +

@@ -27,11 +27,15 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
   options.decidesStorage = !request.pins.zeroLevel;
   addReplicated(options.base, module, request.pins);
   complete(options.base, candidate, module);
-  options.memoryLimit = request.memory;
+  // The problem has the layers of all stages. The judgement says whether the
+  // stage that needs most memory fits.
+  int64_t stages = candidate.mesh.pipeline;
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  options.memoryLimit = std::min(request.memory, kMost / stages) * stages;
   options.threads = 1;
   options.workLimit = kSolverWork;
-  options.microBatches = candidate.microBatches;
   Prices &price = prices[candidate.getName()];
+  options.microBatches = price.microBatches;
   options.exposure = price.factors;
   std::vector<int64_t> sizes;
   for (const PlanAxis &axis : options.base.mesh)
@@ -44,7 +48,7 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
   FailureOr<OperatorsResult> result = planOperators(module, *topology, options);
   if (failed(result))
     return messages->take();
-  price.expected = result->prediction.exposedSeconds;
+  price.expected = result->prediction.exposedSeconds / double(stages);
   const Plan &plan = result->plan;
   if (plan.operators.empty() && plan.storage.empty() && plan.pins.empty())
     return llvm::createStringError(
@@ -54,14 +58,11 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
   return plan;
 }
 
-llvm::Error Judge::findPrices(const Candidate &candidate) {
+llvm::Error Judge::findPrices(const Candidate &candidate, ProgramSize size,
+                              int64_t microBatches) {
   std::string name = candidate.getName();
   if (prices.count(name))
     return llvm::Error::success();
-  ProgramSize few{request.program.rows / candidate.microBatches,
-                  request.program.layers};
-  if (extrapolates(candidate))
-    few.layers = kFewLayers;
   const Cluster cluster = orderKinds(request.cluster, candidate.kinds);
   auto getExposure = [&](Compiled &compiled, const Simulation &simulation) {
     return getSimulatedExposure(*compiled.module, simulation, request.cluster);
@@ -69,10 +70,11 @@ llvm::Error Judge::findPrices(const Candidate &candidate) {
   // The first prices are those of the standard plan. A program without roles
   // has none: its communication counts in full.
   Prices next;
+  next.microBatches = microBatches;
   double standardSeconds = std::numeric_limits<double>::infinity();
   Candidate standard = candidate;
   standard.decidesOperators = false;
-  if (llvm::Expected<Compiled> compiled = compile(standard, few)) {
+  if (llvm::Expected<Compiled> compiled = compile(standard, size)) {
     llvm::Expected<Simulation> simulation =
         simulateStep(*compiled->module, cluster);
     if (!simulation)
@@ -96,7 +98,7 @@ llvm::Error Judge::findPrices(const Candidate &candidate) {
   while (rounds < kMostRounds && !isFixed && !isHopeless()) {
     // findPrices() has already decided the operators with these prices.
     prices[name] = next;
-    llvm::Expected<Compiled> compiled = compile(candidate, few);
+    llvm::Expected<Compiled> compiled = compile(candidate, size);
     if (!compiled) {
       prices.erase(name);
       return compiled.takeError();

@@ -115,7 +115,12 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
   complete(*plan, candidate, module);
   if (!candidate.decidesOperators)
     return plan;
-  if (llvm::Error problem = findPrices(candidate))
+  // The prices of a pipeline of many layers are known already, by its stages.
+  ProgramSize size{request.program.rows / candidate.microBatches,
+                   request.program.layers};
+  if (extrapolates(candidate))
+    size.layers = kFewLayers;
+  if (llvm::Error problem = findPrices(candidate, size, candidate.microBatches))
     return std::move(problem);
   return decideOperators(module, candidate, std::move(*plan));
 }
@@ -224,8 +229,7 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   figures.exposed = simulation->exposed;
   figures.memory = simulation->memory.plan;
   figures.mixed = simulation->mixed;
-  if (auto known = prices.find(candidate.getName()); known != prices.end())
-    figures.exposure = known->second.prediction;
+  figures.exposure = getExposure(candidate);
   // If devices differ, the figures are those of the device with the least room.
   if (!request.cluster.groups.empty())
     for (const MemoryUse &use : simulation->memories) {
@@ -314,6 +318,7 @@ static PlanFigures extrapolate(const PlanFigures &few, const PlanFigures &more,
 llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
   Candidate pair = candidate;
   pair.mesh.pipeline = 2;
+  pair.kinds.clear();
   pair.mesh.chunks = 0;
   pair.mesh.schedule = splitsBackward(candidate.mesh.schedule)
                            ? PipelineSchedule::ZBH1
@@ -327,6 +332,14 @@ llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
   for (const ClusterGroup &group : request.cluster.groups) {
     clusters.push_back(clusters.front());
     clusters.back().device = group.device;
+  }
+  if (candidate.decidesOperators) {
+    int64_t layers = kInStage[0] * getStageFactor(candidate);
+    pair.stageLayers = {layers, layers};
+    if (llvm::Error problem =
+            findPrices(pair, {rows, 2 * layers}, candidate.microBatches))
+      return std::move(problem);
+    prices.insert({candidate.getName(), prices[pair.getName()]});
   }
   std::vector<CompiledStages> few, more;
   for (auto [i, inStage] : llvm::enumerate(kInStage)) {

@@ -59,6 +59,14 @@ public:
   void learnPrices(const Judge &other) {
     prices.insert(other.prices.begin(), other.prices.end());
   }
+  /// Returns how the communication of the candidate is priced, if its operators
+  /// were decided one by one.
+  std::optional<ExposurePrediction>
+  getExposure(const Candidate &candidate) const {
+    auto known = prices.find(candidate.getName());
+    return known == prices.end() ? std::nullopt
+                                 : std::optional(known->second.prediction);
+  }
   /// Returns the seconds in which one device alone computes a micro-batch of
   /// the program.
   llvm::Expected<double> measureComputing(ProgramSize size);
@@ -76,6 +84,8 @@ private:
     ExposurePrediction prediction;
     /// The seconds of waiting that the solver's last decision predicts.
     double expected = 0;
+    /// The micro-batches of the step for which operators are decided.
+    int64_t microBatches = 1;
   };
   llvm::Expected<Compiled> compile(const Candidate &candidate, ProgramSize size,
                                    std::optional<int64_t> memory = {});
@@ -99,8 +109,11 @@ private:
   /// Decides operators and simulates the plan in turns, until the plan does not
   /// change. Each decision prices a collective by the part of its time that
   /// earlier simulations waited for. Keeps the prices of the plan that took
-  /// least time.
-  llvm::Error findPrices(const Candidate &candidate);
+  /// least time. `size` is the program to decide and simulate. If it stands for
+  /// a step of other micro-batches than the candidate's, `microBatches` is
+  /// their number.
+  llvm::Error findPrices(const Candidate &candidate, ProgramSize size,
+                         int64_t microBatches);
   using Key = std::tuple<int64_t, int64_t, int64_t>;
 
   const PlanRequest &request;

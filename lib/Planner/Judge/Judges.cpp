@@ -35,9 +35,10 @@ std::string Judges::getStagesName(const Candidate &candidate) const {
                              : PipelineSchedule::OneFOneB;
   // Above ZeRO level 1, each micro-batch gathers or reduces over the
   // data-parallel devices. At levels 0 and 1, these devices affect only the
-  // update and the optimizer's state, unless a stated part changes storage or
-  // exchanges.
-  if (candidate.zeroLevel <= 1 && !request.stated) {
+  // update and the optimizer's state, unless a stated part or the decisions of
+  // operators change storage or exchanges.
+  if (candidate.zeroLevel <= 1 && !request.stated &&
+      !candidate.decidesOperators) {
     stages.zeroLevel = 0;
     // One device exchanges nothing, so its update does not scale to several
     // devices.
@@ -78,7 +79,11 @@ llvm::Expected<PlanFigures> Judges::predictOrder(Candidate &candidate,
   const StageModel ordered = model.orderKinds(candidate.kinds);
   candidate.stageLayers =
       ordered.balance(candidate, *request.program.layers, *topology);
-  return ordered.predict(candidate, candidate.stageLayers, *topology, scales);
+  llvm::Expected<PlanFigures> figures =
+      ordered.predict(candidate, candidate.stageLayers, *topology, scales);
+  if (figures)
+    figures->exposure = judges.front()->getExposure(candidate);
+  return figures;
 }
 
 llvm::Expected<PlanFigures> Judges::judgeOrders(

@@ -244,8 +244,9 @@ static void closeSchedule(Candidate &candidate) {
 }
 
 /// Decides the operators of the best meshes one by one, because the standard
-/// plan splits them all alike. Judges the plans that may be better by more than
-/// simulations can resolve.
+/// plan splits them all alike. Of pipelines, only the best plan's operators are
+/// decided. Judges the plans that may be better by more than simulations can
+/// resolve.
 void PlanSearch::decideOperatorsOfBest() {
   std::vector<SearchEntry> decided;
   std::set<MeshSizes> seen;
@@ -256,7 +257,8 @@ void PlanSearch::decideOperatorsOfBest() {
     int64_t next = findBest(report.judged, [&](size_t index) {
       const Candidate &candidate = report.judged[index].candidate;
       return !seen.count(getSizes(candidate)) && !candidate.decidesOperators &&
-             candidate.mesh.pipeline == 1 && request.devices > 1 &&
+             request.devices > candidate.mesh.pipeline &&
+             (candidate.mesh.pipeline == 1 || int64_t(index) == best) &&
              report.judged[index].figures.seconds <
                  kWorthDeciding * getBest()->figures.seconds;
     });

@@ -207,6 +207,36 @@ TEST(FindPlan, PricesCommunicationAsExposed) {
   }
 }
 
+// The operators of the best plan are decided one by one in its stages, too.
+TEST(FindPlan, DecidesOperatorsOfStages) {
+  PlanObserver observer;
+  for (int64_t layers : {2, 6}) { // as a whole, and by few layers
+    SCOPED_TRACE(layers);
+    PlanRequest request = makeRequest(8, 16, {layers, 1024, 4, 256, 128});
+    request.cluster.levels[0].bandwidth /= 100;
+    request.mostCompiled = 6;
+    request.pins.pipeline = 2;
+    PlanReport report = cantFail(findPlan(request, observer));
+    EXPECT_EQ(countDecided(report), 1);
+    for (const JudgedCandidate &judged : report.judged) {
+      if (!judged.candidate.decidesOperators)
+        continue;
+      EXPECT_EQ(judged.error, "");
+      EXPECT_TRUE(judged.figures.exposure.has_value());
+      Judge judge(request);
+      if (judge.extrapolates(judged.candidate))
+        cantFail(judge.measureStages(judged.candidate));
+      Plan plan = cantFail(judge.plan(judged.candidate));
+      EXPECT_EQ(plan.numStages, judged.candidate.getNumStages());
+      EXPECT_FALSE(plan.operators.empty());
+      // What few layers promise, all of them keep.
+      Judgement whole = cantFail(judge.judge(judged.candidate, layers));
+      EXPECT_NEAR(judged.figures.seconds, whole.figures.seconds,
+                  0.05 * whole.figures.seconds);
+    }
+  }
+}
+
 // A candidate that is too slow with ample memory is not compiled for the
 // available memory.
 TEST(FindPlan, LeavesSlowCandidatesTheirMemory) {

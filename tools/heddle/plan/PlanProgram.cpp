@@ -57,9 +57,12 @@ static bool planFile(Compiler &compiler, const CompileFlags &allFlags,
   program.microBatchRows = rows;
   int64_t ops = 0;
   (*module)->walk([&](Operation *) { ++ops; });
-  program.depth = std::max(countEqualLayers(**module), ops / 100);
-  if (isModel(**module))
+  int64_t layers = countEqualLayers(**module);
+  program.depth = std::max(layers, ops / 100);
+  if (isModel(**module)) {
+    program.equalLayers = layers;
     program.sequence = getSize(**module, 1);
+  }
   program.rows = flags.batch.value_or(rows * microBatches);
   std::string text;
   llvm::raw_string_ostream stream(text);
