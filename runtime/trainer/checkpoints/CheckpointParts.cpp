@@ -2,7 +2,7 @@
 
 #include "CheckpointParts.h"
 
-#include "VariableIO.h"
+#include "../VariableIO.h"
 
 #include "heddle/Support/JsonText.h"
 #include "heddle_rt/checkpoint.h"
@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 using namespace heddle::runtime;
 using nlohmann::json;
 
-static constexpr int64_t pieceElements = int64_t(1) << 20;
+/// The elements of a block that the host holds at a time.
+static constexpr int64_t elementsAtOnce = int64_t(1) << 20;
 
 std::string heddle::runtime::checksumText(uint64_t checksum) {
   char text[17];
@@ -76,8 +77,8 @@ static Expected<json> writeOwnPart(const Session &session,
     const WholeTensor &tensor = manifest.tensors[blocks[i].tensor];
     int64_t elements = elementsOf(blocks[i].shape);
     Checksum checksum;
-    for (int64_t first = 0; first < elements; first += pieceElements) {
-      int64_t count = std::min(pieceElements, elements - first);
+    for (int64_t first = 0; first < elements; first += elementsAtOnce) {
+      int64_t count = std::min(elementsAtOnce, elements - first);
       buffer.resize(static_cast<size_t>(count) * byteSize(tensor.type));
       HEDDLE_RT_RETURN_IF_ERROR(
           session.readBlock(blocks[i], first, count, buffer));

@@ -6,8 +6,8 @@
 #include "heddle_rt/checksum.h"
 #include "heddle_rt/safetensors.h"
 
+#include "../VariableIO.h"
 #include "CheckpointParts.h"
-#include "VariableIO.h"
 
 #include <nlohmann/json.hpp>
 

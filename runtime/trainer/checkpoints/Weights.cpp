@@ -4,7 +4,7 @@
 #include "heddle_rt/checkpoint.h"
 #include "heddle_rt/safetensors.h"
 
-#include "VariableIO.h"
+#include "../VariableIO.h"
 
 #include <algorithm>
 #include <cmath>
