@@ -21,6 +21,9 @@ static constexpr uint64_t kShareOfLowerLimit = 4;
 /// longer than the best one they may take.
 static constexpr size_t kMostDecided = 2;
 static constexpr double kWorthDeciding = 1.15;
+/// The part of a pipeline's step that has to wait for communication for its
+/// operators to be decided.
+static constexpr double kWorthWaiting = 0.05;
 /// The search ends when the gap between the best plan and the bound is this
 /// small. Simulations cannot resolve smaller differences.
 static constexpr double kEnough = 0.01;
@@ -245,8 +248,8 @@ static void closeSchedule(Candidate &candidate) {
 
 /// Decides the operators of the best meshes one by one, because the standard
 /// plan splits them all alike. Of pipelines, only the best plan's operators are
-/// decided. Judges the plans that may be better by more than simulations can
-/// resolve.
+/// decided, and only if it waits for communication. Judges the plans that may
+/// be better by more than simulations can resolve.
 void PlanSearch::decideOperatorsOfBest() {
   std::vector<SearchEntry> decided;
   std::set<MeshSizes> seen;
@@ -258,7 +261,10 @@ void PlanSearch::decideOperatorsOfBest() {
       const Candidate &candidate = report.judged[index].candidate;
       return !seen.count(getSizes(candidate)) && !candidate.decidesOperators &&
              request.devices > candidate.mesh.pipeline &&
-             (candidate.mesh.pipeline == 1 || int64_t(index) == best) &&
+             (candidate.mesh.pipeline == 1 ||
+              (int64_t(index) == best &&
+               getBest()->figures.exposed >
+                   kWorthWaiting * getBest()->figures.seconds)) &&
              report.judged[index].figures.seconds <
                  kWorthDeciding * getBest()->figures.seconds;
     });
