@@ -117,6 +117,9 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
     return plan;
   if (llvm::Error problem = findPrices(candidate))
     return std::move(problem);
+  const Prices &price = prices[candidate.getName()];
+  if (price.plan && price.decided == module)
+    return *price.plan;
   return decideOperators(module, candidate, std::move(*plan));
 }
 

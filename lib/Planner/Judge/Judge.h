@@ -76,6 +76,9 @@ private:
     ExposurePrediction prediction;
     /// The seconds of waiting that the solver's last decision predicts.
     double expected = 0;
+    /// A program whose operators were decided with these factors, and its plan.
+    mlir::ModuleOp decided;
+    std::optional<Plan> plan;
   };
   llvm::Expected<Compiled> compile(const Candidate &candidate, ProgramSize size,
                                    std::optional<int64_t> memory = {});
@@ -107,6 +110,7 @@ private:
   std::unique_ptr<Messages> messages;
   std::map<Key, mlir::OwningOpRef<mlir::ModuleOp>> steps;
   std::map<std::string, Prices> prices; ///< by name of the candidate
+  KnownReshardings reshardings;
 };
 
 } // namespace heddle
