@@ -52,7 +52,7 @@ const StageModel *Judges::getStages(llvm::StringRef name) const {
 }
 
 llvm::Expected<PlanFigures> Judges::predict(JudgeTask &task,
-                                            const Known &known) {
+                                            const Known &known) const {
   if (!known.model)
     return llvm::createStringError(known.error);
   Candidate &candidate = task.candidate;
@@ -69,6 +69,18 @@ llvm::Expected<PlanFigures> Judges::predict(JudgeTask &task,
   scales.optimizerState = known.storageGroup / getStorageGroup(candidate);
   return known.model->predict(candidate, candidate.stageLayers, *topology,
                               scales);
+}
+
+std::optional<PlanFigures> Judges::predict(llvm::StringRef name,
+                                           JudgeTask task) const {
+  auto known = stages.find(name);
+  if (known == stages.end())
+    return std::nullopt;
+  llvm::Expected<PlanFigures> figures = predict(task, known->second);
+  if (figures)
+    return std::move(*figures);
+  llvm::consumeError(figures.takeError());
+  return std::nullopt;
 }
 
 std::vector<llvm::Expected<PlanFigures>>
