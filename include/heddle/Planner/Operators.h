@@ -25,6 +25,7 @@
 
 #include "heddle/Cost/Resharding.h"
 #include "heddle/Plan/Plan.h"
+#include "heddle/Sharding/ReshardSequence.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <atomic>
 #include <map>
@@ -110,6 +111,17 @@ struct OperatorChoice {
   std::optional<StrategyCost> runnerUp;
 };
 
+/// Keeps the reshardings that were searched for, because later programs of the
+/// same context and cluster have many of the same ones.
+class KnownReshardings {
+public:
+  /// Returns those on a mesh.
+  ReshardSequences &get(MeshRef mesh, const MeshTopology &topology);
+
+private:
+  std::map<const void *, ReshardSequences> ofMesh;
+};
+
 struct OperatorsOptions {
   /// The fixed part of the plan. Its mesh is the one to plan for. Entries of
   /// operators, pins and storage stay as they are, and the factors that they
@@ -139,6 +151,8 @@ struct OperatorsOptions {
   /// The search stops early when this becomes true; the best plan so far is
   /// returned.
   const std::atomic<bool> *stop = nullptr;
+  /// Reshardings of earlier programs; null: there are none.
+  KnownReshardings *reshardings = nullptr;
 };
 
 struct OperatorsResult {

@@ -133,6 +133,9 @@ struct Candidate {
   int64_t microBatches = 1;
   int64_t subBatches = 1;
   RecomputeMode recompute = RecomputeMode::None;
+  /// Plan::recomputeBytes; 0: the free memory of a device. Only a schedule
+  /// chooses it.
+  int64_t recomputeBytes = 0;
   Overlap overlap = Overlap::None;
   /// Whether the axes of each operator and variable are decided, as a problem
   /// of the solver, instead of those of the standard plan.

@@ -63,47 +63,82 @@ struct PipelineWork {
   double stages, chunks, microBatches, layers;
   double all = 0;   ///< of the whole program on one device
   double layer = 0; ///< of one layer
+  double head = 0;  ///< of the products behind the last layer
   /// Seconds of a layer's exchanges behind the last pass of its device.
   double update = 0;
   /// The part of a stage's time in which other stages wait while the pipeline
   /// fills and drains: all of it, or the forward pass if the pass for weights
   /// fills the rest.
   double waiting = 1;
+  /// Whether the planner decides the layers of each stage.
+  bool isBalanced = true;
 
-  /// Returns a lower bound of every pipeline. A device waits for one chunk of
-  /// each device before it, at the beginning and at the end.
+  /// Returns a lower bound of every pipeline.
   double getBound() const {
-    double fill = (stages - 1) / chunks * waiting;
     // A bound for any stages: the times T_s with m T_s + T_0 + ... + T_{s-1} =
     // C for each stage s add up to `all`.
     double least = (microBatches * all + layers * update) / stages;
     if (chunks == 1 && waiting == 1)
       least =
           std::max(least, all / (1 - std::pow(1 - 1 / microBatches, stages)));
-    // Stages have whole layers. If the layers do not divide evenly, one device
-    // has more than the average. Otherwise all have equally many, or one device
-    // has another layer.
-    double most = std::ceil(layers / stages);
-    auto getBusy = [&](double count) {
-      return count * (microBatches * layer + update);
-    };
-    double uneven = getBusy(most);
-    if (most * stages == layers)
-      uneven = std::min(uneven + fill * most * layer, getBusy(most + 1));
+    if (!isBalanced)
+      return least;
+    // Stages have whole layers, at least one each. The last stage may have any
+    // number of them.
+    double uneven = std::numeric_limits<double>::infinity();
+    for (double last = chunks; last <= layers - (stages - 1) * chunks; ++last)
+      uneven = std::min(uneven, getBoundOf(last));
     return std::max(least, uneven);
   }
 
+private:
+  /// Returns a lower bound of the pipelines whose last device has `last`
+  /// layers. A device waits for one chunk of each device before it, at the
+  /// beginning and at the end.
+  double getBoundOf(double last) const {
+    double others = layers - last;
+    auto getBusy = [&](double count) {
+      return count * (microBatches * layer + update);
+    };
+    // Some other device has the average of their layers or more. If none has
+    // more, and the layers divide evenly, the last of them waits for equal
+    // ones.
+    double most = std::ceil(others / (stages - 1));
+    double alone = getBusy(last) + microBatches * head;
+    double busiest = std::max(getBusy(most), alone);
+    if (most * (stages - 1) == others)
+      busiest = std::max(busiest, getBusy(most) +
+                                      getFill(stages - 2, (stages - 2) * most));
+    // The first device ends after the last one, and then exchanges its own
+    // gradients. If the pass for weights fills the pipeline, either may end
+    // last.
+    double ofFirst = std::max(chunks, others - (stages - 2) * most);
+    if (waiting < 1)
+      ofFirst = last;
+    busiest =
+        std::max(busiest, microBatches * (last * layer + head) +
+                              getFill(stages - 1, others) + ofFirst * update);
+    return std::min(busiest, std::max(getBusy(most + 1), alone));
+  }
+  /// Returns the seconds of the first chunks of devices that have `count`
+  /// layers together. Those of one device differ by one layer at most.
+  double getFill(double devices, double count) const {
+    return std::max(0.0, count - devices * (chunks - 1)) / chunks * waiting *
+           layer;
+  }
+
+public:
   /// Returns the estimated time. The last stage has the head, and as many
   /// layers as balance it.
   double getEstimate() const {
-    double head = std::max(0.0, all - layers * layer);
+    double rest = std::max(0.0, all - layers * layer);
     double busiest = std::numeric_limits<double>::infinity();
     // The layers of a program of one size are not counted.
     if (layer == 0)
       busiest = all / stages;
     for (double last = 1; last <= layers - stages + 1; ++last)
       busiest = std::min(
-          busiest, std::max(last * layer + head,
+          busiest, std::max(last * layer + rest,
                             std::ceil((layers - last) / (stages - 1)) * layer));
     return busiest * microBatches +
            (stages - 1) / chunks * waiting * all / stages;
@@ -339,6 +374,8 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
                   : step.fixed);
   pipeline.layer =
       getSeconds(step.layer, step.computingOfLayer, step.fixedOfLayer);
+  pipeline.head = step.all.headProducts / devices;
+  pipeline.isBalanced = getLeastLayers(candidate) > 0;
   // The last layer of a program need not be computed again. The segments of a
   // stage may begin and end within a layer.
   double again =

@@ -27,7 +27,8 @@ static constexpr double ProgramCounts::*kCounts[] = {
     &ProgramCounts::keyBytes,         &ProgramCounts::computing,
     &ProgramCounts::keptWhole,        &ProgramCounts::keptInParts,
     &ProgramCounts::keptOfAttention,  &ProgramCounts::readTwice,
-    &ProgramCounts::repeatedProducts, &ProgramCounts::repeatedAttention};
+    &ProgramCounts::repeatedProducts, &ProgramCounts::repeatedAttention,
+    &ProgramCounts::headProducts};
 
 ProgramCounts ProgramCounts::add(const ProgramCounts &a, const ProgramCounts &b,
                                  double factor) {
@@ -95,6 +96,7 @@ private:
   void countRepeated(WorkOpInterface op, double seconds);
   void countKept(Value value);
   void countReadTwice(func::FuncOp function);
+  void countHead(func::FuncOp function);
   double getProductSeconds(Operation *op) const;
 
   ModuleOp module;
@@ -276,6 +278,32 @@ void Counter::countReadTwice(func::FuncOp function) {
     counts.readTwice += entry.second == 3 ? entry.first : 0;
 }
 
+/// Returns whether an operator's name has a number, as those of layers have.
+static bool hasNumber(StringRef name) {
+  SmallVector<StringRef> parts;
+  name.split(parts, '.');
+  int64_t number;
+  return llvm::any_of(
+      parts, [&](StringRef part) { return !part.getAsInteger(10, number); });
+}
+
+/// Counts the products of operators behind the last layer.
+void Counter::countHead(func::FuncOp function) {
+  llvm::StringSet<> head;
+  function.walk([&](Operation *op) {
+    if (!forward.contains(op) || getProductSeconds(op) == 0)
+      return;
+    if (hasNumber(getOpName(op)))
+      head.clear();
+    else
+      head.insert(getOpName(op));
+  });
+  function.walk([&](Operation *op) {
+    if (head.contains(getOpName(op)))
+      counts.headProducts += getProductSeconds(op);
+  });
+}
+
 void Counter::countMicroBatch(func::FuncOp function) {
   function.walk([&](Operation *op) {
     bool isForward = forward.contains(op);
@@ -309,6 +337,7 @@ void Counter::countMicroBatch(func::FuncOp function) {
   });
   countSums(function);
   countReadTwice(function);
+  countHead(function);
 }
 
 /// A value is a sum over devices if its op sums over a split factor, or if the

@@ -29,6 +29,9 @@ struct ProgramCounts {
   /// Seconds of the products of the forward pass that no sum over devices
   /// follows. Recomputation repeats them. It may keep the sums of the others.
   double repeatedProducts = 0;
+  /// Seconds of the products behind the last layer, in both passes. The last
+  /// stage of a pipeline has them.
+  double headProducts = 0;
   /// Seconds of a whole micro-batch on one device, as compiled, if nothing is
   /// split. The planner sets it, counting does not.
   double computing = 0;

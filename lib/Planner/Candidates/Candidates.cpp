@@ -65,6 +65,7 @@ ScheduleVariant Candidate::getSchedule() const {
   ScheduleVariant variant;
   variant.subBatches = subBatches;
   variant.recompute = recompute;
+  variant.recomputeBytes = recomputeBytes;
   return variant;
 }
 

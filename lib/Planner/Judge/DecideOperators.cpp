@@ -37,6 +37,7 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
   Prices &price = prices[candidate.getName()];
   options.microBatches = price.microBatches;
   options.exposure = price.factors;
+  options.reshardings = &reshardings;
   std::vector<int64_t> sizes;
   for (const PlanAxis &axis : options.base.mesh)
     sizes.push_back(axis.size);
@@ -114,8 +115,10 @@ llvm::Error Judge::findPrices(const Candidate &candidate, ProgramSize size,
     price.prediction.predicted = price.expected;
     price.prediction.simulated = simulation->exposed;
     price.prediction.step = simulation->seconds;
-    if (!best || simulation->seconds < best->prediction.step)
+    if (!best || simulation->seconds < best->prediction.step) {
       best = price;
+      best->plan = compiled->plan;
+    }
     std::string text = writePlan(compiled->plan);
     isFixed = text == last;
     last = std::move(text);
@@ -126,6 +129,12 @@ llvm::Error Judge::findPrices(const Candidate &candidate, ProgramSize size,
     }
     next.factors.approach(*exposure);
   }
+  // Judging the same program need not decide its operators again.
+  llvm::Expected<ModuleOp> decided =
+      getTrainingStep(size, candidate.microBatches);
+  if (!decided)
+    return decided.takeError();
+  best->decided = *decided;
   best->prediction.rounds = rounds;
   best->prediction.isFixed = isFixed;
   prices[name] = *best;

@@ -122,6 +122,9 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
     size.layers = kFewLayers;
   if (llvm::Error problem = findPrices(candidate, size, candidate.microBatches))
     return std::move(problem);
+  const Prices &price = prices[candidate.getName()];
+  if (price.plan && price.decided == module)
+    return *price.plan;
   return decideOperators(module, candidate, std::move(*plan));
 }
 
@@ -339,7 +342,7 @@ llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
     if (llvm::Error problem =
             findPrices(pair, {rows, 2 * layers}, candidate.microBatches))
       return std::move(problem);
-    prices.insert({candidate.getName(), prices[pair.getName()]});
+    prices.insert({candidate.getName(), prices[pair.getName()].withoutPlan()});
   }
   std::vector<CompiledStages> few, more;
   for (auto [i, inStage] : llvm::enumerate(kInStage)) {

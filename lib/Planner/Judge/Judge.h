@@ -57,7 +57,8 @@ public:
   llvm::Expected<StageModel> measureStages(const Candidate &candidate);
   /// Copies the prices of communication that another judge has learned.
   void learnPrices(const Judge &other) {
-    prices.insert(other.prices.begin(), other.prices.end());
+    for (const auto &[name, price] : other.prices)
+      prices.insert({name, price.withoutPlan()});
   }
   /// Returns how the communication of the candidate is priced, if its operators
   /// were decided one by one.
@@ -86,6 +87,18 @@ private:
     double expected = 0;
     /// The micro-batches of the step for which operators are decided.
     int64_t microBatches = 1;
+    /// A program whose operators were decided with these factors, and its plan.
+    mlir::ModuleOp decided;
+    std::optional<Plan> plan;
+
+    /// Returns these prices for another candidate or judge, whose programs and
+    /// plans are its own.
+    Prices withoutPlan() const {
+      Prices copy = *this;
+      copy.decided = {};
+      copy.plan.reset();
+      return copy;
+    }
   };
   llvm::Expected<Compiled> compile(const Candidate &candidate, ProgramSize size,
                                    std::optional<int64_t> memory = {});
@@ -121,6 +134,7 @@ private:
   std::unique_ptr<Messages> messages;
   std::map<Key, mlir::OwningOpRef<mlir::ModuleOp>> steps;
   std::map<std::string, Prices> prices; ///< by name of the candidate
+  KnownReshardings reshardings;
 };
 
 } // namespace heddle

@@ -55,7 +55,7 @@ const StageModel *Judges::getStages(llvm::StringRef name) const {
 }
 
 llvm::Expected<PlanFigures> Judges::predict(JudgeTask &task,
-                                            const Known &known) {
+                                            const Known &known) const {
   if (!known.model)
     return llvm::createStringError(known.error);
   StageScales scales;
@@ -106,6 +106,18 @@ llvm::Expected<PlanFigures> Judges::judgeOrders(
     }
   candidate = std::move(best);
   return figures;
+}
+
+std::optional<PlanFigures> Judges::predict(llvm::StringRef name,
+                                           JudgeTask task) const {
+  auto known = stages.find(name);
+  if (known == stages.end())
+    return std::nullopt;
+  llvm::Expected<PlanFigures> figures = predict(task, known->second);
+  if (figures)
+    return std::move(*figures);
+  llvm::consumeError(figures.takeError());
+  return std::nullopt;
 }
 
 std::vector<llvm::Expected<PlanFigures>>

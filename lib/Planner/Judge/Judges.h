@@ -38,6 +38,10 @@ public:
   /// on the number of stages and micro-batches, nor on the number of devices
   /// that reduce gradients after the last micro-batch.
   std::string getStagesName(const Candidate &candidate) const;
+  /// Predicts a pipeline from the stages of its name, as judge() does. Returns
+  /// nullopt if they were not compiled.
+  std::optional<PlanFigures> predict(llvm::StringRef name,
+                                     JudgeTask task) const;
   /// Returns the stages of that name; null if they were not compiled.
   const StageModel *getStages(llvm::StringRef name) const;
 
@@ -52,7 +56,8 @@ private:
     /// number of devices among which its optimizer's state is split.
     double update = 0, storageGroup = 1;
   };
-  llvm::Expected<PlanFigures> predict(JudgeTask &task, const Known &stages);
+  llvm::Expected<PlanFigures> predict(JudgeTask &task,
+                                      const Known &stages) const;
 
   /// Predicts a pipeline with the order of kinds that it has, and decides the
   /// layers of its stages.

@@ -17,13 +17,6 @@ static constexpr int64_t kMostJudged = 4;
 /// A lower limit of memory may compile this fraction (one over the constant) of
 /// the most candidates, in addition to those compiled so far.
 static constexpr uint64_t kShareOfLowerLimit = 4;
-/// The most meshes whose operators are decided one by one, and how much
-/// longer than the best one they may take.
-static constexpr size_t kMostDecided = 2;
-static constexpr double kWorthDeciding = 1.15;
-/// The part of a pipeline's step that has to wait for communication for its
-/// operators to be decided.
-static constexpr double kWorthWaiting = 0.05;
 /// The search ends when the gap between the best plan and the bound is this
 /// small. Simulations cannot resolve smaller differences.
 static constexpr double kEnough = 0.01;
@@ -152,14 +145,6 @@ llvm::Error PlanSearch::makeEntries() {
 // Judging
 //===----------------------------------------------------------------------===//
 
-/// The devices of pp, dp with its groups, cp and tp.
-using MeshSizes = std::tuple<int64_t, std::vector<int64_t>, int64_t, int64_t>;
-
-static MeshSizes getSizes(const Candidate &candidate) {
-  return {candidate.mesh.pipeline, candidate.mesh.data, candidate.mesh.context,
-          candidate.mesh.tensor.front()};
-}
-
 /// Returns whether an entry is worth a compilation if the best plan takes
 /// `seconds`. An entry that a judged schedule covers is not, because the
 /// schedule could have chosen it. While rounds find better plans, an entry is
@@ -234,64 +219,16 @@ std::vector<SearchEntry *> PlanSearch::chooseRound() {
   return round;
 }
 
-/// Fixes the sub-batches and the recomputation that the schedule has chosen.
-/// How sums are exchanged is left out, because operators that are decided one
-/// by one have other sums. A limit of bytes of optimal recomputation is left
-/// out, too: a candidate does not state it.
-static void closeSchedule(Candidate &candidate) {
-  ScheduleVariant variant = candidate.getSchedule();
-  candidate.subBatches = variant.subBatches;
-  candidate.recompute = variant.recompute;
-  candidate.schedule.reset();
-  candidate.leavesSchedule = false;
-}
-
-/// Decides the operators of the best meshes one by one, because the standard
-/// plan splits them all alike. Of pipelines, only the best plan's operators are
-/// decided, and only if it waits for communication. Judges the plans that may
-/// be better by more than simulations can resolve.
-void PlanSearch::decideOperatorsOfBest() {
-  std::vector<SearchEntry> decided;
-  std::set<MeshSizes> seen;
-  for (const SearchEntry &entry : entries)
-    if (entry.candidate.decidesOperators)
-      seen.insert(getSizes(entry.candidate));
-  while (seen.size() < kMostDecided) {
-    int64_t next = findBest(report.judged, [&](size_t index) {
-      const Candidate &candidate = report.judged[index].candidate;
-      return !seen.count(getSizes(candidate)) && !candidate.decidesOperators &&
-             request.devices > candidate.mesh.pipeline &&
-             (candidate.mesh.pipeline == 1 ||
-              (int64_t(index) == best &&
-               getBest()->figures.exposed >
-                   kWorthWaiting * getBest()->figures.seconds)) &&
-             report.judged[index].figures.seconds <
-                 kWorthDeciding * getBest()->figures.seconds;
-    });
-    if (next < 0)
-      break;
-    SearchEntry &entry = decided.emplace_back();
-    entry.candidate = report.judged[next].candidate;
-    seen.insert(getSizes(entry.candidate));
-    closeSchedule(entry.candidate);
-    entry.candidate.decidesOperators = true;
-    entry.index = entries.size() + decided.size() - 1;
-    entry.keys = keys.get(entry.candidate);
-    llvm::Expected<CandidateBounds> rated = bounds->rate(entry.candidate);
-    if (rated)
-      entry.bounds.seconds = rated->seconds;
-    else
-      llvm::consumeError(rated.takeError());
-  }
-  report.candidates += int64_t(decided.size());
-  llvm::append_range(entries, std::move(decided));
-  std::vector<SearchEntry *> round;
-  for (SearchEntry &entry : entries)
-    if (entry.candidate.decidesOperators && !entry.isJudged &&
-        entry.bounds.seconds < getEnough())
-      round.push_back(&entry);
-  if (!round.empty())
-    judgeRound(round);
+JudgeTask PlanSearch::makeTask(const SearchEntry &entry) const {
+  JudgeTask task;
+  task.candidate = entry.candidate;
+  // Scales to the update of as many layers for any number of stages.
+  task.update = entry.bounds.update * double(entry.candidate.mesh.pipeline);
+  // A program scheduled for less memory may be slightly faster by chance. A
+  // candidate that is too slow now may be the best one for a lower limit.
+  if (getBest() && !hasLowerLimits)
+    task.limit = getBest()->figures.seconds * (1 + kEnough);
+  return task;
 }
 
 /// Bounds all pipelines with these stages by the simulated times.
@@ -313,18 +250,37 @@ void PlanSearch::improveBounds(StringRef stages) {
   }
 }
 
+/// Predicts the pipelines that may be better than the best plan and whose
+/// stages have been compiled. Judges the best of them if it is better.
+void PlanSearch::predictPipelines() {
+  if (!getBest())
+    return;
+  SearchEntry *better = nullptr;
+  for (SearchEntry &entry : entries) {
+    if (entry.isJudged || entry.isPredicted || !hasRoom(entry) ||
+        !improved.contains(entry.stages) ||
+        entry.bounds.seconds >= getBest()->figures.seconds)
+      continue;
+    std::optional<PlanFigures> predicted =
+        judges.predict(entry.stages, makeTask(entry));
+    if (!predicted)
+      continue;
+    entry.isPredicted = true;
+    entry.bounds.seconds = std::max(entry.bounds.seconds, predicted->seconds);
+    entry.bounds.state = double(predicted->getNeededMemory() + extraMemory);
+    entry.bounds.kept = entry.bounds.arena = 0;
+    if (getMemory(entry) <= double(memory) && getSeconds(entry) < getEnough() &&
+        (!better || getSeconds(entry) < getSeconds(*better)))
+      better = &entry;
+  }
+  if (better)
+    judgeRound({better});
+}
+
 void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
   std::vector<JudgeTask> tasks;
-  for (SearchEntry *entry : round) {
-    JudgeTask &task = tasks.emplace_back();
-    task.candidate = entry->candidate;
-    // Scales to the update of as many layers for any number of stages.
-    task.update = entry->bounds.update * double(entry->candidate.mesh.pipeline);
-    // A program scheduled for less memory may be slightly faster by chance. A
-    // candidate that is too slow now may be the best one for a lower limit.
-    if (getBest() && !hasLowerLimits)
-      task.limit = getBest()->figures.seconds * (1 + kEnough);
-  }
+  for (SearchEntry *entry : round)
+    tasks.push_back(makeTask(*entry));
   std::vector<llvm::Expected<PlanFigures>> results = judges.judge(tasks);
   for (SearchEntry *entry : round)
     improveBounds(entry->stages);
@@ -365,6 +321,7 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
     if (judged.candidate.leavesSchedule && judged.fits)
       cover(judged.candidate);
   }
+  predictPipelines();
 }
 
 /// Marks the candidates that a judged schedule could have chosen.

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace heddle {
@@ -33,6 +34,9 @@ struct SearchEntry {
   bool isJudged = false;
   /// Whether a schedule that compared this candidate was judged.
   bool isCovered = false;
+  /// Whether `bounds` has the predicted time and memory of a pipeline whose
+  /// stages have been compiled. To judge it repeats the prediction.
+  bool isPredicted = false;
 };
 
 /// One search: what is known so far, and how it goes on.
@@ -66,6 +70,8 @@ private:
   void judgeRound(llvm::ArrayRef<SearchEntry *> round);
   void cover(const Candidate &chosen);
   void improveBounds(llvm::StringRef stages);
+  void predictPipelines();
+  JudgeTask makeTask(const SearchEntry &entry) const;
   void decideOperatorsOfBest();
   void judgeNearMisses();
   llvm::Error judgeWinner(int64_t &numWhole);
@@ -81,7 +87,7 @@ private:
   double getMemory(const SearchEntry &entry) const {
     // An open schedule fills the memory, so the memory of other candidates does
     // not correct its estimate.
-    if (entry.candidate.leavesSchedule)
+    if (entry.candidate.leavesSchedule || entry.isPredicted)
       return entry.bounds.state + entry.bounds.arena;
     return entry.bounds.state +
            std::max(entry.bounds.kept,
@@ -91,23 +97,27 @@ private:
   double getLeastMemory(const SearchEntry &entry) const {
     return entry.bounds.state + entry.bounds.kept - double(extraMemory);
   }
-  /// Returns whether the candidate may fit, by its bounds.
+  /// Returns whether the candidate may fit, by its bounds. A predicted memory
+  /// that slightly exceeds the limit may fit with all layers.
   bool hasRoom(const SearchEntry &entry) const {
-    return getLeastMemory(entry) <= double(memory);
+    return getLeastMemory(entry) <=
+           double(memory) * (entry.isPredicted ? 1 + kNearMiss : 1);
   }
   /// Returns the judged candidate that needs least memory; null if none could
   /// be compiled.
   const JudgedCandidate *getSmallest() const;
   /// Returns the seconds that the candidate is expected to take.
   double getSeconds(const SearchEntry &entry) const {
+    if (entry.isPredicted)
+      return entry.bounds.seconds;
     return std::max(entry.bounds.seconds,
                     entry.bounds.estimate * times.get(entry.keys).factor);
   }
   /// Returns whether the candidate may take less than `seconds`, by its bound
   /// and its estimate.
   bool mayBeat(const SearchEntry &entry, double seconds) const {
-    if (entry.bounds.seconds >= seconds)
-      return false;
+    if (entry.bounds.seconds >= seconds || entry.isPredicted)
+      return entry.bounds.seconds < seconds;
     Correction known = times.get(entry.keys);
     return entry.bounds.estimate * known.factor * (1 - known.error) < seconds;
   }
@@ -134,6 +144,14 @@ private:
   PlanReport report;
   int64_t best = -1; ///< index into report.judged
 };
+
+/// The devices of pp, dp with its groups, cp and tp.
+using MeshSizes = std::tuple<int64_t, std::vector<int64_t>, int64_t, int64_t>;
+
+inline MeshSizes getSizes(const Candidate &candidate) {
+  return {candidate.mesh.pipeline, candidate.mesh.data, candidate.mesh.context,
+          candidate.mesh.tensor.front()};
+}
 
 /// Returns the best of the judged candidates that `accepts` allows; -1 if there
 /// is none.

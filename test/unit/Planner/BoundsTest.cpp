@@ -33,6 +33,11 @@ TEST(ProgramCounts, AreAffineInRowsAndLayers) {
   EXPECT_DOUBLE_EQ(model.tensorSums, expected.tensorSums);
   EXPECT_DOUBLE_EQ(model.numTensorSums, expected.numTensorSums);
   EXPECT_DOUBLE_EQ(model.updateBytes, expected.updateBytes);
+  // The head is behind all layers.
+  EXPECT_GT(expected.headProducts, 0);
+  EXPECT_DOUBLE_EQ(count(5, 1).headProducts, expected.headProducts);
+  EXPECT_NEAR(model.headProducts, expected.headProducts,
+              1e-12 * expected.headProducts);
   // Parameters have AdamW's two moments and a gradient.
   EXPECT_DOUBLE_EQ(expected.optimizerState, 2 * expected.parameters);
   EXPECT_DOUBLE_EQ(expected.gradients, expected.parameters);
@@ -176,6 +181,27 @@ TEST(Bounds, SpreadStateOverStages) {
     EXPECT_LE(bound, state);
     EXPECT_GT(bound, 0.4 * state);
   }
+}
+
+// The last device has the products of the head beside at least one layer, and
+// waits for the layers of all others.
+TEST(Bounds, AddTheHeadToTheLastStage) {
+  PlanRequest request = makeRequest(4, 8, {4, 64, 4, 65536, 32});
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  auto count = [&](int64_t layers) {
+    return countProgram(cantFail(judge.getTrainingStep({1, layers}, 2)),
+                        request.cluster.device);
+  };
+  Candidate candidate = splitRows(1, Overlap::Auto);
+  candidate.mesh.pipeline = 4;
+  candidate.microBatches = 8;
+  double head = count(1).headProducts,
+         layer = count(2).products - count(1).products;
+  EXPECT_GT(head, 10 * layer);
+  double bound = cantFail(model.rate(candidate)).seconds;
+  EXPECT_GT(bound, 8 * (layer + head) + 3 * layer);
+  EXPECT_LE(bound, cantFail(judge.judge(candidate, 4)).figures.seconds);
 }
 
 // Only recomputation that cannot be avoided raises a bound.

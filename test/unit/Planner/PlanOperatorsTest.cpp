@@ -136,6 +136,29 @@ TEST_F(PlanOperatorsTest, IsNoWorseThanStandardPlans) {
       }
 }
 
+// Known reshardings save time and change nothing, for other meshes neither.
+TEST_F(PlanOperatorsTest, RemembersReshardings) {
+  OwningOpRef<ModuleOp> few = makeStep(2), many = makeStep(3);
+  KnownReshardings known;
+  for (ModuleOp module : {*few, *many})
+    for (const std::vector<PlanAxis> &mesh :
+         {std::vector<PlanAxis>{{"dp", 2}, {"tp", 2}},
+          std::vector<PlanAxis>{{"dp", 4}, {"tp", 2}}})
+      for (double exposed : {1.0, 0.1}) {
+        OperatorsOptions options;
+        options.base.mesh = mesh;
+        for (int kind = 0; kind <= ReshardingStep::KeepFirst; ++kind)
+          options.exposure.set(ReshardingStep::Kind(kind), 0, exposed);
+        MeshTopology topology = makeTopology(options.base, 1e8);
+        auto alone = planOperators(module, topology, options);
+        options.reshardings = &known;
+        auto reminded = planOperators(module, topology, options);
+        ASSERT_TRUE(succeeded(alone) && succeeded(reminded)) << diagnostics;
+        EXPECT_EQ(writePlan(reminded->plan), writePlan(alone->plan));
+        EXPECT_EQ(reminded->seconds, alone->seconds);
+      }
+}
+
 TEST_F(PlanOperatorsTest, LayersArePlannedAsOne) {
   OwningOpRef<ModuleOp> few = makeStep(3), many = makeStep(9);
   OperatorsOptions options;

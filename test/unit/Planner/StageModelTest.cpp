@@ -41,11 +41,13 @@ TEST(Pipelines, AreExtrapolatedFromFewLayers) {
     candidate.microBatches = c.microBatches;
     candidate.overlap = Overlap::Auto;
     // The update of as many layers.
-    JudgeTask task{candidate, cantFail(bounds.rate(candidate)).update *
-                                  double(c.pipeline)};
+    CandidateBounds bound = cantFail(bounds.rate(candidate));
+    JudgeTask task{candidate, bound.update * double(c.pipeline)};
     PlanFigures few = cantFail(std::move(judges.judge(task).front()));
+    EXPECT_LE(bound.seconds, few.seconds) << candidate.getName();
     Judgement whole =
         cantFail(judges.first().judge(task.candidate, *request.program.layers));
+    EXPECT_LE(bound.seconds, whole.figures.seconds) << candidate.getName();
     EXPECT_EQ(int64_t(whole.plan.stages.size()), candidate.getNumStages());
     EXPECT_NEAR(few.seconds, whole.figures.seconds,
                 0.03 * whole.figures.seconds)
@@ -207,6 +209,32 @@ TEST(Pipelines, ShareStages) {
   two.zeroLevel = four.zeroLevel = 1;
   request.stated.emplace();
   EXPECT_FALSE(share(request));
+}
+
+// A pipeline whose stages are known is predicted as it would be judged.
+TEST(Pipelines, ArePredictedFromKnownStages) {
+  PlanRequest request = makeDeepRequest(12);
+  Judges judges(request);
+  Candidate candidate;
+  candidate.mesh.pipeline = 2;
+  candidate.mesh.data = {4};
+  candidate.mesh.statesData = true;
+  candidate.microBatches = 4; // eight rows on four devices
+  candidate.overlap = Overlap::Auto;
+  JudgeTask two{candidate, 1e-3};
+  candidate.mesh.pipeline = 4;
+  candidate.mesh.data = {2};
+  candidate.microBatches = 8;
+  JudgeTask four{candidate, 1e-3};
+  std::string stages = judges.getStagesName(candidate);
+  EXPECT_FALSE(judges.predict(stages, four));
+  cantFail(std::move(judges.judge(two).front()));
+  std::optional<PlanFigures> predicted = judges.predict(stages, four);
+  ASSERT_TRUE(predicted);
+  PlanFigures judged = cantFail(std::move(judges.judge(four).front()));
+  EXPECT_EQ(predicted->seconds, judged.seconds);
+  EXPECT_EQ(predicted->memory.total(), judged.memory.total());
+  EXPECT_EQ(judges.getNumCompiled(), 1);
 }
 
 } // namespace

@@ -25,10 +25,19 @@ ReshardingStep::Kind heddle::getCollectiveKind(Operation *collective) {
 /// Copies a topology: the search for reshardings owns one.
 static MeshTopology copyOf(const MeshTopology &topology) { return topology; }
 
+ReshardSequences &KnownReshardings::get(MeshRef mesh,
+                                        const MeshTopology &topology) {
+  const void *key = mesh.mesh.getAsOpaquePointer();
+  auto known = ofMesh.find(key);
+  if (known == ofMesh.end())
+    known = ofMesh.emplace(key, ReshardSequences(mesh, copyOf(topology))).first;
+  return known->second;
+}
+
 Costs::Costs(MeshRef mesh, const MeshTopology &topology,
-             const Exposure &exposure)
+             const Exposure &exposure, KnownReshardings *reshardings)
     : mesh(mesh), topology(topology), exposure(exposure),
-      sequences(mesh, copyOf(topology)) {}
+      sequences((reshardings ? *reshardings : own).get(mesh, topology)) {}
 
 //===----------------------------------------------------------------------===//
 // Reshardings

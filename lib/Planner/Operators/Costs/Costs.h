@@ -16,7 +16,9 @@ ReshardingStep::Kind getCollectiveKind(mlir::Operation *collective);
 /// exposure.
 class Costs {
 public:
-  Costs(MeshRef mesh, const MeshTopology &topology, const Exposure &exposure);
+  /// Looks reshardings up in `reshardings` first. Null: none are known.
+  Costs(MeshRef mesh, const MeshTopology &topology, const Exposure &exposure,
+        KnownReshardings *reshardings = nullptr);
 
   MeshRef getMesh() const { return mesh; }
 
@@ -38,7 +40,8 @@ private:
   MeshRef mesh;
   const MeshTopology &topology;
   const Exposure &exposure;
-  ReshardSequences sequences;
+  KnownReshardings own;
+  ReshardSequences &sequences;
   llvm::DenseMap<std::tuple<const void *, const void *, const void *>, double>
       known;
 };

@@ -1,0 +1,74 @@
+//===- DecideBest.cpp - Operators of the best meshes, one by one ----------===//
+
+#include "Search.h"
+#include <set>
+
+using namespace heddle;
+
+/// The most meshes whose operators are decided one by one, and how much
+/// longer than the best one they may take.
+static constexpr size_t kMostDecided = 2;
+static constexpr double kWorthDeciding = 1.15;
+/// The part of a pipeline's step that has to wait for communication for its
+/// operators to be decided.
+static constexpr double kWorthWaiting = 0.05;
+
+/// Fixes the sub-batches and the recomputation that the schedule has chosen.
+/// How sums are exchanged is left out, because operators that are decided one
+/// by one have other sums.
+static void closeSchedule(Candidate &candidate) {
+  ScheduleVariant variant = candidate.getSchedule();
+  candidate.subBatches = variant.subBatches;
+  candidate.recompute = variant.recompute;
+  candidate.recomputeBytes = variant.recomputeBytes;
+  candidate.schedule.reset();
+  candidate.leavesSchedule = false;
+}
+
+/// Decides the operators of the best meshes one by one, because the standard
+/// plan splits them all alike. Of pipelines, only the best plan's operators are
+/// decided, and only if it waits for communication. Judges the plans that may
+/// be better by more than simulations can resolve.
+void PlanSearch::decideOperatorsOfBest() {
+  std::vector<SearchEntry> decided;
+  std::set<MeshSizes> seen;
+  for (const SearchEntry &entry : entries)
+    if (entry.candidate.decidesOperators)
+      seen.insert(getSizes(entry.candidate));
+  while (seen.size() < kMostDecided) {
+    int64_t next = findBest(report.judged, [&](size_t index) {
+      const Candidate &candidate = report.judged[index].candidate;
+      return !seen.count(getSizes(candidate)) && !candidate.decidesOperators &&
+             request.devices > candidate.mesh.pipeline &&
+             (candidate.mesh.pipeline == 1 ||
+              (int64_t(index) == best &&
+               getBest()->figures.exposed >
+                   kWorthWaiting * getBest()->figures.seconds)) &&
+             report.judged[index].figures.seconds <
+                 kWorthDeciding * getBest()->figures.seconds;
+    });
+    if (next < 0)
+      break;
+    SearchEntry &entry = decided.emplace_back();
+    entry.candidate = report.judged[next].candidate;
+    seen.insert(getSizes(entry.candidate));
+    closeSchedule(entry.candidate);
+    entry.candidate.decidesOperators = true;
+    entry.index = entries.size() + decided.size() - 1;
+    entry.keys = keys.get(entry.candidate);
+    llvm::Expected<CandidateBounds> rated = bounds->rate(entry.candidate);
+    if (rated)
+      entry.bounds.seconds = rated->seconds;
+    else
+      llvm::consumeError(rated.takeError());
+  }
+  report.candidates += int64_t(decided.size());
+  llvm::append_range(entries, std::move(decided));
+  std::vector<SearchEntry *> round;
+  for (SearchEntry &entry : entries)
+    if (entry.candidate.decidesOperators && !entry.isJudged &&
+        entry.bounds.seconds < getEnough())
+      round.push_back(&entry);
+  if (!round.empty())
+    judgeRound(round);
+}
