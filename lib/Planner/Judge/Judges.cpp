@@ -67,9 +67,9 @@ llvm::Expected<PlanFigures> Judges::predict(JudgeTask &task,
   });
 }
 
-llvm::Expected<PlanFigures> Judges::predictOrder(Candidate &candidate,
-                                                 const StageModel &model,
-                                                 const StageScales &scales) {
+llvm::Expected<PlanFigures>
+Judges::predictOrder(Candidate &candidate, const StageModel &model,
+                     const StageScales &scales) const {
   int64_t stages = candidate.mesh.pipeline;
   llvm::Expected<MeshTopology> topology =
       MeshTopology::create(orderKinds(request.cluster, candidate.kinds),

@@ -63,7 +63,7 @@ private:
   /// layers of its stages.
   llvm::Expected<PlanFigures> predictOrder(Candidate &candidate,
                                            const StageModel &model,
-                                           const StageScales &scales);
+                                           const StageScales &scales) const;
   /// Judges a candidate with the cluster's order of kinds, and a pipeline with
   /// the other orders, too. Keeps the best one.
   llvm::Expected<PlanFigures> judgeOrders(
