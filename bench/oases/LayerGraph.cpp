@@ -77,7 +77,7 @@ private:
       for (int part = step.parts; part-- > 0;) {
         int32_t recomputed = again[part][half];
         // The segment is computed again at the earliest beside the all-reduce
-        // of the gradient that it serves, so that its values live shortly.
+        // of the gradient that it serves, so that its values live briefly.
         if (step.recompute == Recompute::Communication)
           recomputed = add(0, forward(half),
                            {inputs[part][2 * layer + half], gradientOf(part)});

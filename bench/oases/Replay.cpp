@@ -19,11 +19,11 @@
 // - The profile's all-reduce spans all 32 devices whatever the degree, as
 //   Oases' profiler ignores the group. It is taken as recorded. Degree 1 is
 //   left out, since it needs no all-reduce.
-// - The backward pass of a half-layer is one unit: the profile does not part
+// - The backward pass of a half-layer is one unit: the profile does not tell
 //   the gradients of weights from those of inputs.
 // - An all-reduce does not slow computation down.
-// - Oases' own order computes the first half's MLP again twice a layer. Here it
-//   does so once.
+// - Oases' own order recomputes the first half's MLP twice a layer. Here it is
+//   recomputed once.
 //
 //===----------------------------------------------------------------------===//
 
