@@ -1,5 +1,5 @@
-// A lone pair: one product whose sum over two devices is read next. Each device
-// multiplies 2048 x 512 by 512 x 1024, and 8 MiB are summed.
+// A lone pair: a product and its all-reduce, with nothing else to hide it. Each
+// device multiplies 2048 x 512 by 512 x 1024, and 8 MiB are summed.
 
 heddle.mesh @mesh <["tp"=2]>
 heddle.variable @x : tensor<2048x1024xf32> parameter init(normal<1.0>)
