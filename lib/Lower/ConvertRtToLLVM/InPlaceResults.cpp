@@ -11,8 +11,8 @@ namespace {
 /// of ops of the program's body. A loop is one op.
 struct Uses {
   int64_t first = INT64_MAX, last = -1;
-  /// True if another stream than the compute stream touches the memory. Its
-  /// calls are not ordered by their numbers.
+  /// True if a stream other than the compute stream touches the memory. The
+  /// numbers of calls do not order the calls of such a stream.
   bool isElsewhere = false;
 };
 } // namespace

@@ -110,8 +110,8 @@ struct FuseGeluGrad : OpRewritePattern<GeluGradOp> {
 };
 
 /// Fuses a product with the sums of one of its operands over the letters that
-/// the product sums over. Such sums are the gradient of a bias, beside that of
-/// its weight.
+/// the product sums over. In training, the product computes the gradient of a
+/// weight, and the sums are the gradient of the bias.
 struct FuseSums : OpRewritePattern<ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
 

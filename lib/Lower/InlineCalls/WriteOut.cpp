@@ -43,9 +43,9 @@ static Attribute getNumber(Value value) {
   return constant;
 }
 
-/// Computes a structured op on numbers, tensors without dimensions, if the
+/// Computes a structured op on numbers (tensors without dimensions) if all
 /// numbers that it reads are constant. Front ends compute the index of a slice
-/// in this way. Returns the constant, or none.
+/// by such ops. Returns the constant, or null.
 static DenseElementsAttr computeOnNumbers(Operation *op) {
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   if (!structured || structured.getNumLoops() != 0 ||

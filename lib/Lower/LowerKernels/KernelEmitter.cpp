@@ -21,8 +21,8 @@ KernelEmitter::KernelEmitter(const KernelPlan &plan, mlir::Location loc,
 
 /// Returns the annotation that keeps loops over rows from being vectorized and
 /// unrolled. LLVM would do both to an outer loop whose inner loop it unrolls
-/// completely. A row's sums would then depend on whether it falls into the
-/// remainder, that is, on where a thread's range ends.
+/// completely. The bits of a row's sums would then depend on whether the row is
+/// in the remainder of the loop, that is, on where a thread's range ends.
 LLVM::LoopAnnotationAttr KernelEmitter::keepOuterLoop() {
   BoolAttr yes = b.getBoolAttr(true);
   auto vectorize =

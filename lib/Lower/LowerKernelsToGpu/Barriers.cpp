@@ -22,7 +22,8 @@ struct Touch {
   bool isWrite;
   bool isReused; ///< by the team's next row
   enum { Any, First, Element } by;
-  /// For Element: the nest and the access, which tell each element's thread.
+  /// For Element: the nest and the access, which determine the thread that
+  /// touches each element.
   const SharedNest *nest = nullptr;
   const Access *access = nullptr;
 };
@@ -37,7 +38,7 @@ bool haveSameThreads(const Touch &a, const Touch &b) {
                                   a.access->constant == b.access->constant);
 }
 
-/// The touches since the last barrier, while the nests are visited in order.
+/// Visits the nests in order, and keeps the touches since the last barrier.
 class Visitor {
 public:
   Visitor(const KernelPlan &plan, const GpuLayout &layout, Barriers &barriers)

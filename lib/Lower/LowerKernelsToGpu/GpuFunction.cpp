@@ -40,8 +40,9 @@ static void describeParameters(LLVM::LLVMFuncOp function, OpBuilder &builder,
                           builder.getI64IntegerAttr(size));
 }
 
-/// Tells ptxas how many blocks of a multiprocessor should share its registers.
-/// Without this hint, ptxas leaves registers for more blocks, and spills.
+/// Tells ptxas how many blocks a multiprocessor should run at once. Without
+/// this hint, ptxas gives each thread so few registers that more blocks could
+/// run, and spills.
 static void setBlocksAtOnce(LLVM::LLVMFuncOp function, OpBuilder &builder,
                             ArrayRef<std::unique_ptr<GpuEmitter>> emitters) {
   // The number of registers per thread up to which ptxas needs no such hint.
@@ -74,8 +75,9 @@ heddle::lower::emitGpuFunction(OpBuilder &builder, StringRef name,
                                      builder, rows, part.alignments));
     threads = std::max(threads, emitters.back()->getLayout().threads());
   }
-  // If parts have different numbers of threads, the smaller ones are flexible.
-  // The function then has whole warps.
+  // If parts have different numbers of threads, all get the largest number,
+  // rounded up to whole warps. The parts with fewer threads are flexible (see
+  // GpuLayout::isFlexible).
   if (llvm::any_of(emitters, [&](const auto &emitter) {
         return emitter->getLayout().threads() != threads;
       }))

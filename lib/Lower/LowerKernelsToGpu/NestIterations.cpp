@@ -160,7 +160,8 @@ void GpuEmitter::iterateParts(NestState &state,
   });
   if (failedOnce || state.sums.empty())
     return;
-  // Each part leaves its sums; the first part adds those of the others.
+  // Each part stores its sums in shared memory. Then the threads of the first
+  // part add those of the others.
   SmallVector<Value> slots;
   for (Value sum : sums) {
     ElementType type(sum.getType());

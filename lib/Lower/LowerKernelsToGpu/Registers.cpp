@@ -8,10 +8,11 @@
 //
 // Example: the gradients of layer normalization of x : [2048, 12288] in bf16.
 // With 512 threads in a block, a thread has 128 registers. It keeps two sums of
-// 24 columns each, 48 registers, over the rows of its block. Its three
-// iterations load 8 elements of three tensors each, 60 registers: too many
-// beside addresses and the values of the body. With 256 threads it needs 96 and
-// 120 of 255 registers.
+// 24 columns each over the rows of its block, which takes 48 registers. Its
+// three iterations load 8 elements of three tensors each, which takes 60
+// registers. Addresses and the values of the body do not fit beside these. With
+// 256 threads, a thread needs 96 registers for sums and 120 for loads, and has
+// 255.
 //
 //===----------------------------------------------------------------------===//
 

@@ -328,7 +328,7 @@ void GpuEmitter::finishKeptSums(NestState &state, ValueRange sums) {
         store(state, *sum->write, location, values);
         continue;
       }
-      // The reduced loops have the step 0, so their indices do not count.
+      // Only the kept loops count: along reduced loops the result has step 0.
       Value offset;
       for (size_t loop = 0; loop < state.shared.border; ++loop)
         offset =

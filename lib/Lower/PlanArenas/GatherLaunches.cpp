@@ -129,7 +129,7 @@ bool Gatherer::collectMoved(Value value, Operation *place,
   return true;
 }
 
-/// Moves the call behind the batch if it can run together with it.
+/// Moves the call right after the batch, if it can run at the same time.
 bool Gatherer::join(Batch &batch, func::CallOp call) {
   int64_t kept = 0;
   for (Value result : call.getResults())

@@ -241,7 +241,8 @@ void Placer::addLoad(LoadOp load) {
   Variable &variable = getVariable(load.getVariableAttr().getAttr());
   int content = contents.lookup(load.getResult());
   sharing.setValues(content, variable.versions.back());
-  // A copy of the load reads the variable at the position of the load.
+  // If the loaded value gets a buffer of its own, the load becomes a copy,
+  // which reads the variable at the position of the load.
   sharing.extend(variable.versions.back(), positions[load]);
   variable.loads.push_back(content);
 }

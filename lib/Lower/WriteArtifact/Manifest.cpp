@@ -48,8 +48,8 @@ static void writeTensor(json::OStream &out, StringRef name,
   });
 }
 
-/// Returns the manifest's name of a role. The dialect's enum has the runtime's
-/// values.
+/// Returns the manifest's name of a role. The enums of the dialect and of the
+/// runtime have equal values.
 static StringRef getRoleName(VariableRole role) {
   using Known = runtime::VariableRole;
   static_assert(

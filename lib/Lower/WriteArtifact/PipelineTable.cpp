@@ -4,11 +4,12 @@
 // schedule, transfers of values that one device makes and another reads, the
 // slots that hold these values, and the waits that slots need.
 //
-// A receive stands one call early, so that it is under way while the call
-// computes. Two channels (from one device to another, of activations or of
-// gradients) that share a device are on different streams, as long as there are
-// enough streams. On one stream, the receive of one channel would delay the
-// send of another.
+// Each value is received before the call that precedes its reader, so that it
+// is under way while that call computes. This needs different streams for any
+// two channels (from one device to another, of activations or of gradients)
+// that share a device: on one stream, the receive of one channel would delay
+// the send of another. If there are too few streams, each value is received
+// right before its reader.
 //
 //===----------------------------------------------------------------------===//
 
