@@ -9,9 +9,10 @@
 using namespace heddle;
 using llvm::ArrayRef;
 
-/// Returns the part of the batch that each unit belongs to, from 0 on. A unit
-/// is of the part of the latest unit that it follows. Units that lead to few
-/// others, such as those of tables, are of part 0.
+/// Returns the part of the batch that each unit belongs to, numbered from 0. A
+/// unit belongs to the same part as the deepest of the units that it follows,
+/// not counting those that run ahead. A part that would have few units, such as
+/// those that prepare tables, counts as part 0.
 static std::vector<int32_t> getParts(const UnitGraph &graph,
                                      ArrayRef<double> depths) {
   size_t count = graph.units.size();
@@ -36,7 +37,7 @@ static std::vector<int32_t> getParts(const UnitGraph &graph,
   return part;
 }
 
-/// Returns which computations no collectives wait for, or hardly any.
+/// Returns which computations are followed by almost no communication.
 static std::vector<bool> findFillers(const UnitGraph &graph) {
   constexpr double kHardly = 1. / 64; // of the longest chain of collectives
   std::vector<double> awaits(graph.units.size());

@@ -85,8 +85,8 @@ bool heddle::isBetter(const Schedule &a, const Schedule &b,
   return key(a) < key(b);
 }
 
-/// Lags of a part of the batch behind the part before it, over the length of
-/// the program.
+/// How far a part of the batch lags behind the part before it, as fractions of
+/// the length of the program.
 static constexpr double kLags[] = {0.06, 0.12, 0.18, 0.22, 0.25,
                                    0.28, 0.33, 0.38, 0.5,  0.75};
 
@@ -113,8 +113,8 @@ search(const UnitGraph &graph, const ScheduleOptions &options, double atMost) {
 
   // The order of the text keeps memory small. The longest path first keeps
   // queues busy. The greatest depth first lets one part of the batch run ahead:
-  // its backward pass is then beside the forward pass of another part. In
-  // turns, all parts are in the same layer.
+  // its backward pass then runs at the same time as the forward pass of another
+  // part. If the parts take turns, all are in the same layer.
   std::vector<double> rank(count);
   std::iota(rank.begin(), rank.end(), 0);
   attempt(rank);
@@ -140,9 +140,9 @@ search(const UnitGraph &graph, const ScheduleOptions &options, double atMost) {
   if (!best)
     return std::nullopt;
 
-  // Half of the tries change lags, if the best schedule is by lags. In the
-  // others, ranks become positions in the best schedule, and a run of units
-  // moves to an earlier or later position.
+  // If the best schedule comes from lags, half of the tries change these. In
+  // the other tries, ranks become positions in the best schedule, and a run of
+  // units moves to an earlier or later position.
   Random random(options.seed);
   int64_t tries = std::min<int64_t>(
       options.tries, options.starts / std::max<int64_t>(1, count));
@@ -176,7 +176,8 @@ Schedule heddle::findSchedule(const UnitGraph &graph,
 std::optional<Schedule>
 heddle::findShorterSchedule(const UnitGraph &graph,
                             const ScheduleOptions &options, double seconds) {
-  // The search makes the best of the lists this much shorter, rarely more.
+  // The search seldom shortens a schedule by more than this factor, so it gives
+  // up longer ones early.
   constexpr double kGain = 1.05;
   std::optional<Schedule> found = search(graph, options, seconds * kGain);
   if (!found || found->seconds >= seconds ||

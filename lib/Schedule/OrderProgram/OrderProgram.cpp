@@ -34,17 +34,18 @@ public:
 
 private:
   void emit(Operation *op);
-  /// Emits the collectives that can be issued behind the computations up to a
-  /// position of the schedule. A collective that needs another one is not
-  /// issued before its own position: the computations behind it would have to
-  /// wait, too.
+  /// Emits the collectives that can be issued right after the computations up
+  /// to a position of the schedule. A collective that needs another collective
+  /// is not issued before its own position in the schedule, because the
+  /// computations after it would also have to wait.
   void emitCollectives(int64_t position);
 
   Block &block;
   const ProgramGraph &program;
   llvm::DenseSet<Operation *> emitted;
-  /// The collectives of each queue that are not emitted yet, by start, and the
-  /// position in the schedule behind which each is emitted at the latest.
+  /// The collectives of each queue that are not emitted yet, by start.
+  /// `positions` has the position in the schedule after which each is emitted
+  /// at the latest.
   std::vector<std::deque<int32_t>> waiting;
   std::vector<int64_t> positions;
 };
@@ -145,7 +146,8 @@ static void startCollectives(Block &block, GroupStreams &groups) {
   for (Operation &op : llvm::make_early_inc_range(block))
     if (op.hasTrait<comm::Collective>())
       flights.push_back(makeFlight(&op, groups.get(&op)));
-  // All readers before any move: a move makes the block number its ops anew.
+  // Finds all readers before the first move, because each move makes the block
+  // number its ops again for the next comparison.
   SmallVector<Operation *> readers;
   for (Flight flight : flights)
     readers.push_back(getFirstReader(flight));
@@ -166,8 +168,9 @@ static int64_t getLargestAhead(const UnitGraph &graph) {
   return most;
 }
 
-/// Chunks must make a program this much shorter: the cost model is no more
-/// exact, and each chunk is one more collective to issue.
+/// Chunks are used only if they make a program shorter by this fraction: the
+/// cost model is no more exact than that, and each chunk is one more collective
+/// to issue.
 static constexpr double kLeastGain = 0.005;
 
 std::optional<Candidate> OrderProgram::makeCandidate(func::FuncOp function,

@@ -188,7 +188,8 @@ std::optional<Schedule> Player::play(ArrayRef<double> rank, double atMost) {
     for (const Queue &queue : queues)
       if (queue.runs >= 0)
         now = std::min(now, queue.end);
-    // All units that end now, so that a queue chooses among all that follow.
+    // Ends all units that end now before the queues choose, so that a queue can
+    // choose any unit that becomes ready now.
     for (const Queue &queue : queues)
       if (queue.runs >= 0 && queue.end == now)
         end(queue.runs);

@@ -200,8 +200,9 @@ void GraphBuilder::addUnit(Operation &op) {
     readersOfLoad[load].push_back(number);
   for (int32_t buffer : read.buffers)
     program.graph.buffers[buffer].readers.push_back(number);
-  // Gathers of weights. What prepares their operands reads variables alone,
-  // too. A product prepares nothing: a collective of its result is no gather.
+  // Gathers of weights may run ahead. They and the ops that prepare their
+  // operands read nothing but variables. A product does not count as such an
+  // op: a collective of its result is no gather of weights.
   Unit &unit = program.graph.units.back();
   bool isProduct = isa<WorkOpInterface>(op) && getWork(op).flops > 0;
   needsNoData.push_back(!read.isData && !isa<StoreOp>(op) && !isProduct &&

@@ -30,8 +30,8 @@ SmallVector<Value> heddle::getSentForward(func::FuncOp function) {
   return llvm::to_vector(results.take_front(count.getInt()));
 }
 
-/// Returns whether each part that reads a value makes it from variables and
-/// constants.
+/// Returns whether each part that reads the value computes it itself, from
+/// variables and constants.
 static bool isMadeByEach(const ForwardPass &forward, Value value) {
   return forward.isFree(value) &&
          !value.getDefiningOp()->hasTrait<comm::Collective>();
@@ -116,7 +116,8 @@ JoinedStage::JoinedStage(ArrayRef<func::FuncOp> parts) {
   for (func::FuncOp program : parts)
     add(program, program == parts.back());
 
-  // A value that only the stage's own programs read is no result.
+  // A value that only the stage's own programs read is no result of the joined
+  // function.
   llvm::DenseSet<Attribute> elsewhere = findReadElsewhere(parts), own;
   for (func::FuncOp program : parts)
     for (unsigned i = 0; i < program.getNumArguments(); ++i)
@@ -226,7 +227,7 @@ void JoinedStage::part() {
   for (auto [index, ops] : llvm::enumerate(parts))
     for (Operation *op : ops)
       partOf[op] = index;
-  // What later parts read of each part.
+  // For each part, the values that later parts read.
   SmallVector<llvm::SetVector<Value>> kept(parts.size());
   SmallVector<IRMapping> values(parts.size());
   for (auto [index, ops] : llvm::enumerate(parts)) {

@@ -171,8 +171,8 @@ Choice Recompute::chooseForMemory(func::FuncOp function,
                            << limitBytes << " are left";
     return least;
   }
-  // The least price of a byte at which the program fits. Prices are compared by
-  // their logarithms.
+  // Bisects for the least price of a byte at which the program fits, on a
+  // logarithmic scale.
   double low = 1e-15, high = kFewestBytes;
   Choice more = none;
   for (int step = 0; step < 12; ++step) {

@@ -7,8 +7,8 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Returns for each op, and for the end, the bytes that the ops from there on
-/// read of what the ops before it computed.
+/// Returns, for the place before each op and for the end, the bytes of values
+/// that ops before the place compute and ops after it read.
 static SmallVector<int64_t> countCrossingBytes(const ForwardPass &forward) {
   // First the change at each place.
   SmallVector<int64_t> crossing(forward.getOps().size() + 2, 0);
@@ -48,8 +48,8 @@ static void addSegments(Run run, int32_t period, ArrayRef<int64_t> crossing,
       segments.push_back({begin + i * period, begin + (i + 1) * period});
 }
 
-/// Returns the segments of a network without equal layers. A cut has fewer
-/// bytes than any other place near it.
+/// Returns the segments of a network without equal layers. It is cut at places
+/// where fewer bytes cross than at all others nearby.
 static SmallVector<Segment> cutAtMinima(ArrayRef<int64_t> crossing) {
   auto count = static_cast<int32_t>(crossing.size()) - 1;
   int32_t window = 1;

@@ -1,10 +1,11 @@
 //===- Selection.cpp - What is kept and what is computed again ------------===//
 //
-// On the source's side of the cut are the values that the backward pass needs
-// and the ops that run again. A needed value whose op is on the other side is
-// kept: the edge between the two has the price of keeping it. An op that runs
-// again needs its operands: these edges are never cut. Its edge to the sink has
-// the price of running it.
+// Chooses by a minimum cut. On the source's side of the cut are the values that
+// the backward pass needs, and the ops that run again. If a needed value is on
+// this side and its op is on the other, the value is kept: the edge between the
+// two has the price of keeping it. An op that runs again needs its operands, so
+// the edges from the op to its operands are never cut. The edge from the op to
+// the sink has the price of running it.
 //
 //===----------------------------------------------------------------------===//
 
