@@ -25,7 +25,7 @@ public:
       const ProgramCall &call = list.calls[entry];
       rt::DeviceCallOpInterface transfer = call.transfer;
       int32_t stream = transfer ? transfer.getStream() : kComputeStream;
-      // In parts, earlier entries have ended.
+      // Parts run one after the other, so in parts, earlier entries have ended.
       if (!inParts)
         for (unsigned other : call.after)
           push(stream, QueueItem::Wait, endOf[other]);

@@ -36,8 +36,8 @@ public:
           memory && access.writes && !keeps)
         memory->replace(access.buffer, {index, 0, call.start, call.end},
                         [&](LiveValue life) {
-                          // A call that works in place ends the life of its
-                          // operand as its own result's begins.
+                          // If a call works in place, its operand's life ends
+                          // when its result's begins.
                           life.end = std::min(life.end, call.start);
                           lives.push_back(life);
                         });

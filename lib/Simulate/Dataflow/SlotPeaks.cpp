@@ -1,10 +1,10 @@
 //===- SlotPeaks.cpp - What the slots of a pipeline hold ------------------===//
 //
-// A value lies in its slot from the entry that writes it to its last reader. A
-// value is in flight until its last reader other than a pass for weights has
-// run. If a pass for weights reads it, it is also in flight until the backward
-// pass for inputs of the same micro-batch. After that, only the pass for
-// weights needs it. Entries count in order of issue.
+// A value lies in its slot from the entry that writes it to its last reader. It
+// is in flight until the last reader other than a pass for weights. If a pass
+// for weights reads it, it is in flight at least until the backward pass for
+// inputs of the same micro-batch. After that, only the pass for weights needs
+// it. Positions in the order of issue serve as times.
 //
 //===----------------------------------------------------------------------===//
 

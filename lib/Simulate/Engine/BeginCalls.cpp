@@ -66,8 +66,9 @@ double Engine::getWake(Place place) const {
   return isOwn ? 0 : model.getWake();
 }
 
-/// Returns the lists that have members of the groups over `axes` in which
-/// `list` takes part, directly or through further groups, and their devices.
+/// Returns the lists that enter a collective over `axes` together with `list`,
+/// and their devices. These are the lists with members in the same groups,
+/// directly or through groups of other lists.
 const Engine::Meeting &Engine::getMeeting(unsigned list, const Axes &axes) {
   auto [known, isNew] = meetingsOf.try_emplace({list, axes});
   Meeting &meeting = known->second;

@@ -189,7 +189,8 @@ double Engine::findPaces() {
     next = std::min(next, left * pace);
   }
 
-  // The computing calls of a device share it.
+  // Calls that compute on the same device at the same time share its speed
+  // equally.
   std::vector<double> loads(lists.size());
   for (const auto &flow : underWay)
     for (const Place &member : flow->members)

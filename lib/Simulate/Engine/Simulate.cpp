@@ -176,7 +176,9 @@ double Simulator::getLongestPath(ArrayRef<CallQueues> queues,
       order.push_back(order.size());
       ends.push_back(time.end);
     }
-  // Within a list, the order of issue will do. A send ends with its receive.
+  // A call must come after the calls that it waits for. Within one list, the
+  // order of issue ensures this. Among several lists, calls are sorted by their
+  // ends; a receive ends together with its send, so sends come first.
   auto isSend = [&](size_t index) {
     return isa<rt::SendOp>(calls[index].op.getOperation());
   };
@@ -219,7 +221,7 @@ LogicalResult Simulator::runTogether(ArrayRef<CallQueues> queues) {
   return success();
 }
 
-/// Sets for each communication the first call that it let start.
+/// Sets for each call that others waited for the earliest of these others.
 static void fillWaitedBy(MutableArrayRef<SimulatedCall> calls) {
   for (auto [index, call] : llvm::enumerate(calls)) {
     if (call.waitedFor < 0)
@@ -298,9 +300,9 @@ static CallList repeatList(const CallList &list, unsigned times) {
   return repeated;
 }
 
-/// Sets the times of a step that others overlap: the time from the end of a run
-/// of all lists to that of the next, and what each list computes and waits for
-/// in between.
+/// Sets the times of a step that overlaps with other steps: the time from the
+/// end of a run on all lists to the end of the next run, and what each list
+/// computes and waits for in between.
 static LogicalResult setPeriod(Simulation &step, ModuleOp module,
                                ArrayRef<CallList> lists, LinkTraffic &links,
                                MeshAttr mesh, CostModel &model,
@@ -328,7 +330,8 @@ static LogicalResult setPeriod(Simulation &step, ModuleOp module,
   step.exposed = 0;
   for (const ListTimes &times : step.times)
     step.exposed = std::max(step.exposed, times.exposed);
-  // Other steps run beside the longest chain of one, so it is no bound.
+  // A step may take less time than its longest chain, because it overlaps with
+  // other steps. So the chain is no bound.
   step.bounds.criticalPath.reset();
   return success();
 }

@@ -197,7 +197,7 @@ private:
         continue;
       auto repeat = double(call.repeat);
       exposed += repeat * call.exposed;
-      // The send of a transfer counts.
+      // A transfer is counted once, at its send.
       rt::DeviceCallOpInterface op = call.op;
       if (!isa<rt::RecvOp>(op.getOperation())) {
         count += call.repeat;
