@@ -18,11 +18,11 @@ bool FunctionStages::runsInParts(ArrayRef<Op> list) const {
   return false;
 }
 
-/// Returns the place of each op in the order in which stages take them. Each
-/// op has a place of its own, that of the text. If the batch runs in parts, the
-/// text has one part after the other, so the place is the number of ops on the
-/// longest way to it: ops that do the same for different parts have the same
-/// place, and their variables are in one stage.
+/// Returns the place of each op in the order in which stages take them. If the
+/// batch does not run in parts, this is the op's position in the text. If it
+/// does, the text has one part after the other, so the place is the number of
+/// ops on the longest path to the op: ops that do the same for different parts
+/// have the same place, and their variables are in one stage.
 SmallVector<int64_t> FunctionStages::findPlaces(ArrayRef<Op> list) const {
   SmallVector<int64_t> places(list.size());
   llvm::DenseMap<Op, int64_t> depths;
@@ -132,8 +132,8 @@ public:
                    return std::max(before, getSeconds(stage, begin, end));
                  });
   }
-  /// Returns the first place of each stage such that little crosses, and no
-  /// stage takes longer than `limit`.
+  /// Returns the first place of each stage such that the least crosses the
+  /// cuts, and no stage takes longer than `limit`.
   SmallVector<int64_t> findNarrow(double limit) {
     double sum = 0;
     return solve(sum,

@@ -67,7 +67,7 @@ LogicalResult UpdateCutter::findRoots() {
           roots.insert(input);
         }
       isAfter = true;
-      // Its other inputs say which devices have it.
+      // The op runs on the devices that have all its other inputs.
       devices = all;
       for (Value input : inputs)
         if (!mixed.contains(input))

@@ -128,7 +128,8 @@ void FunctionStages::findRepeated() {
       isAll &= !maker || isRepeated(maker);
     }
     llvm::SetVector<StringAttr> variables = getVariables(op);
-    // A plan pins what it names, casts of variables included.
+    // An op that reads variables is repeated even if it is pinned, because a
+    // plan pins all ops that it names, casts of variables included.
     if (!isAll || (variables.empty() ? isPinned(op) : isRead))
       continue;
     // The arguments of training are ids and labels; those of another program
@@ -304,7 +305,7 @@ LogicalResult FunctionStages::assignBackward(Op op, int64_t earliest) {
       last = std::min(last, stages.lookup(maker));
       continue;
     }
-    // A stage has a forward value that it makes or reads.
+    // A forward value is present in the stages that make or read it.
     llvm::BitVector own(pipeline.stages);
     own.set(stages.lookup(maker));
     for (Op reader : getReaders(maker))
@@ -321,7 +322,8 @@ LogicalResult FunctionStages::assignBackward(Op op, int64_t earliest) {
     return of.find_last_in(begin, std::max(begin, last + 1));
   };
   int found = findLast(present, earliest);
-  // A forward value travels to a later stage, or to an earlier one.
+  // If no stage has all forward values, some of them are sent: to a later stage
+  // if possible, else to an earlier one.
   if (found < 0)
     found = findLast(allowed, std::max(first, earliest));
   if (found < 0)
@@ -338,7 +340,7 @@ LogicalResult FunctionStages::assignBackward() {
   for (Op op : ops) {
     if (isForward(op) || isRepeated(op) || isa<LoadOp>(op))
       continue;
-    // The store assigns the ops of its sum.
+    // If the op is the addition of a sum, its store assigns it.
     bool isSum = llvm::any_of(op->getUsers(), [&](Operation *user) {
       auto store = dyn_cast<StoreOp>(user);
       return store && findStageSum(store)->addition == op;
@@ -380,7 +382,8 @@ void FunctionStages::delayBackward() {
       if (!isThere)
         more += getLocalBytes(input, pipeline.mesh);
     }
-    // A partial sum is added up where it arises.
+    // A reshard moves only if fewer bytes cross, so that partial sums are added
+    // up in the stage that computes them.
     if (isPossible && (isa<ReshardOp>(op) ? more < less : more <= less))
       stages[op] = target;
   }
@@ -391,8 +394,8 @@ void FunctionStages::delayBackward() {
 //===----------------------------------------------------------------------===//
 
 /// Finds the part of each op. The pass for weights has the ops of the backward
-/// pass for which no earlier stage waits. In the first stage nothing waits;
-/// there it has the ops that serve one variable alone.
+/// pass for which no earlier stage waits. The first stage has no earlier stage;
+/// its pass for weights has the ops that serve only one variable.
 void FunctionStages::findWeightPasses() {
   llvm::DenseSet<Op> awaited;
   llvm::DenseMap<Op, llvm::SetVector<StringAttr>> serves;
@@ -425,7 +428,7 @@ void FunctionStages::findWeightPasses() {
                            : StageWork::Backward,
                  stage};
   }
-  // The load of a sum belongs to its store.
+  // The load and the addition of a sum belong to the part of its store.
   for (Op op : ops)
     if (auto store = dyn_cast<StoreOp>(op)) {
       StageSum sum = *findStageSum(store);

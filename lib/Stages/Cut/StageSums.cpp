@@ -1,7 +1,9 @@
 //===- StageSums.cpp - The sums of a step that stages share ---------------===//
 //
-// A step changes only sums over its micro-batches: store(load + x). Here these
-// sums get one addition on each device that needs or adds to them.
+// The program of a micro-batch stores only to sums over micro-batches:
+// store(load + x). If several stages add to a sum, its addition is split here.
+// If several devices need a sum that follows from arguments, its addition is
+// repeated.
 //
 //===----------------------------------------------------------------------===//
 

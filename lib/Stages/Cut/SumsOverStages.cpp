@@ -132,7 +132,8 @@ void UpdateCutter::writeReport(int64_t device) {
   SmallVector<Addition> additions;
   for (size_t root = 0; root < roots.size(); ++root) {
     if (!isLast && !(passed[root] && terms[root])) {
-      // The sum over the devices before is that of this one, too.
+      // There is nothing to add: this device has no term, or the devices before
+      // it have none. The one that exists is passed on.
       if (terms[root])
         passed[root] = terms[root];
       continue;

@@ -19,16 +19,18 @@ namespace {
 /// A rule by which a device that is free chooses its next task.
 struct Rule {
   std::vector<int64_t> mostInFlight; ///< by device
-  /// The most of them with which the first of a device's stages still begins
-  /// another one. The rest are for its later stages.
+  /// The first of a device's stages begins a micro-batch only if fewer than
+  /// this number are in flight. The rest of the room is for the device's later
+  /// stages.
   int64_t mostAtFirst = std::numeric_limits<int64_t>::max();
-  /// The number of backward passes from which a pass for weights goes first.
+  /// If this number of passes for weights are pending, one of them goes first.
   /// Otherwise these passes only fill gaps.
   int64_t mostPending = 1;
   /// For devices with two stages each. A micro-batch begins only if the device
   /// will have room for its forward passes through both stages. Once a device
-  /// has run a backward pass, a forward pass goes first, that of the earlier
-  /// stage before the other. So late micro-batches reach the last stage early.
+  /// has run a backward pass, it prefers forward passes to backward passes, and
+  /// its earlier stage to its later one. So late micro-batches reach the last
+  /// stage early.
   bool reservesRoom = false;
 };
 
@@ -178,8 +180,8 @@ StageSchedule Greedy::run() {
 // Lists by definition
 //===----------------------------------------------------------------------===//
 
-/// All forward passes, then all backward passes. The last stage has both of a
-/// micro-batch together.
+/// All forward passes, then all backward passes. The last stage runs both
+/// passes of a micro-batch together.
 static StageSchedule makeGPipe(StageSchedule schedule) {
   int64_t last = schedule.getNumStages() - 1;
   for (int64_t stage = 0; stage <= last; ++stage) {
@@ -196,8 +198,9 @@ static StageSchedule makeGPipe(StageSchedule schedule) {
 }
 
 /// Each device runs a group of micro-batches through one of its stages before
-/// it runs the group through the next one. After as many forward passes as it
-/// takes until its first backward pass can run, it alternates.
+/// it runs the group through the next one. It first runs the forward passes
+/// that its first backward pass has to wait for, then alternates forward and
+/// backward passes.
 static StageSchedule makeInterleaved(StageSchedule schedule,
                                      llvm::ArrayRef<int64_t> groups) {
   auto devices = int64_t(schedule.devices.size());
@@ -214,7 +217,7 @@ static StageSchedule makeInterleaved(StageSchedule schedule,
   int64_t largest = *llvm::max_element(groups);
   for (int64_t device = 0; device < devices; ++device) {
     std::vector<StageTask> &list = schedule.devices[device];
-    // The last stage has both passes of a micro-batch together.
+    // The last stage runs both passes of a micro-batch together.
     auto add = [&](StageWork work, int64_t chunk, int64_t number) {
       int64_t stage = chunk * devices + device;
       bool isLast = stage == schedule.getNumStages() - 1;
@@ -244,8 +247,9 @@ static StageSchedule makeInterleaved(StageSchedule schedule,
   return schedule;
 }
 
-/// Returns ways to divide micro-batches into groups of at least one for each
-/// device: a group that is larger, or several, at the end or at the beginning.
+/// Returns ways to divide micro-batches into groups. A group has at least as
+/// many micro-batches as there are devices, if there are so many. The rest
+/// makes one group or several larger, at the end or at the beginning.
 static std::vector<std::vector<int64_t>> divide(int64_t microBatches,
                                                 int64_t devices) {
   int64_t count = std::max<int64_t>(microBatches / devices, 1);
@@ -392,7 +396,7 @@ static std::vector<int64_t> getPendingLimits(int64_t devices, int64_t most) {
 }
 
 /// Considers the orders in which devices would choose their tasks if these took
-/// the times of `empty`. The choice is by the times `times`.
+/// the times of `empty`. `choice` compares the orders by `times`.
 static void consider(const ScheduleProblem &problem, const StageSchedule &empty,
                      const std::vector<StageTimes> &times, Choice &choice) {
   auto add = [&](StageSchedule schedule) {
@@ -425,7 +429,8 @@ static void consider(const ScheduleProblem &problem, const StageSchedule &empty,
                        : 2 * problem.devices;
     std::vector<int64_t> limits = getPendingLimits(problem.devices, most);
     if (problem.schedule == PipelineSchedule::ZBV) {
-      // The limits from the number of devices on are the likeliest.
+      // Limits of at least the number of devices come first, because one of
+      // them is most likely the best.
       rule.reservesRoom = true;
       auto middle = llvm::lower_bound(limits, problem.devices);
       std::vector<int64_t> likeliest(middle, limits.end());
@@ -443,7 +448,8 @@ static void consider(const ScheduleProblem &problem, const StageSchedule &empty,
     if (problem.schedule != PipelineSchedule::ZBV)
       break;
     // If passes take unequal times, the devices may fill up with micro-batches
-    // whose second half none has room for.
+    // that have passed only their first stages, so that none has room for the
+    // later stages.
     int64_t room = rule.mostInFlight.front();
     for (int64_t first : {room - 1, room * 3 / 4, room / 2})
       for (int64_t pending : {problem.devices, 2 * problem.devices}) {
