@@ -37,7 +37,8 @@ static std::vector<int32_t> getParts(const UnitGraph &graph,
   return part;
 }
 
-/// Returns which computations are followed by almost no communication.
+/// Returns for each unit whether it is a computation on which almost no
+/// communication depends.
 static std::vector<bool> findFillers(const UnitGraph &graph) {
   constexpr double kHardly = 1. / 64; // of the longest chain of collectives
   std::vector<double> awaits(graph.units.size());

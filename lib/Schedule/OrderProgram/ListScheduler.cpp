@@ -176,8 +176,8 @@ Schedule heddle::findSchedule(const UnitGraph &graph,
 std::optional<Schedule>
 heddle::findShorterSchedule(const UnitGraph &graph,
                             const ScheduleOptions &options, double seconds) {
-  // The search seldom shortens a schedule by more than this factor, so it gives
-  // up longer ones early.
+  // The search seldom shortens a schedule by more than this factor, so it does
+  // not start from schedules that take longer than `seconds` times the factor.
   constexpr double kGain = 1.05;
   std::optional<Schedule> found = search(graph, options, seconds * kGain);
   if (!found || found->seconds >= seconds ||
