@@ -133,7 +133,7 @@ void UpdateCutter::writeReport(int64_t device) {
   for (size_t root = 0; root < roots.size(); ++root) {
     if (!isLast && !(passed[root] && terms[root])) {
       // There is nothing to add: this device has no term, or the devices before
-      // it have none. The one that exists is passed on.
+      // it have none. Whichever exists is passed on.
       if (terms[root])
         passed[root] = terms[root];
       continue;

@@ -198,9 +198,9 @@ static StageSchedule makeGPipe(StageSchedule schedule) {
 }
 
 /// Each device runs a group of micro-batches through one of its stages before
-/// it runs the group through the next one. It first runs the forward passes
-/// that its first backward pass has to wait for, then alternates forward and
-/// backward passes.
+/// it runs the group through the next one. It first runs as many forward
+/// passes as it can until its first backward pass can run, then alternates
+/// forward and backward passes.
 static StageSchedule makeInterleaved(StageSchedule schedule,
                                      llvm::ArrayRef<int64_t> groups) {
   auto devices = int64_t(schedule.devices.size());
