@@ -52,8 +52,8 @@ private:
   void findAwaited();
   /// Returns whether each of the two ops depends on a large collective that the
   /// other does not depend on. Then they serve work that goes on side by side,
-  /// such as two parts of a batch. Together, they would tie both to the later
-  /// one.
+  /// such as two parts of a batch. If they were combined, each part would have
+  /// to wait for the large collectives of the other.
   bool areApart(Operation *a, Operation *b) const;
   /// Combines a group. Returns false, and changes nothing, if a member depends
   /// on another member or if a store would move past an access of its variable.
@@ -182,8 +182,9 @@ static SmallVector<Attribute> getAccesses(Operation *op) {
 
 /// Returns the "servants" of the `moving` ops: ops between `first` and `last`
 /// that compute from variables and constants only, and whose results only
-/// moving ops and other servants use. Servants move, too. Otherwise their
-/// results would live until the moved ops, in other kernels than these.
+/// moving ops and other servants use. Servants move, too. Otherwise they would
+/// be in other kernels than the moved ops, and their results would live until
+/// these ops run.
 static SmallVector<Operation *>
 findServants(Operation *first, Operation *last,
              const llvm::DenseSet<Operation *> &moving) {

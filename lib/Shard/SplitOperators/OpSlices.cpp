@@ -29,8 +29,9 @@ public:
     needsOthers = true;
     return value;
   }
-  // An op asks for the number of parts to exchange data with others. It would
-  // also take all parts to be of one size.
+  // An op asks for the number of parts in order to exchange data with other
+  // parts, and would assume that all parts have the same size. Slices allow
+  // neither.
   int64_t getDegree(unsigned) const override {
     needsOthers = true;
     return 1;
