@@ -273,8 +273,9 @@ struct Shared {
 } // namespace
 
 /// Returns whether weight decay applies to a variable. A group decays all of
-/// its parameters. Without groups biases and norms are left out, which have one
-/// dimension in a checkpoint (a factored bias may have more in the program).
+/// its parameters. Without groups, parameters of one dimension in a checkpoint
+/// are left out: biases and weights of norms. (A factored bias may have more
+/// dimensions in the program.)
 static bool isDecayed(VariableOp variable) {
   if (getGroup(variable))
     return true;
@@ -283,7 +284,8 @@ static bool isDecayed(VariableOp variable) {
   return variable.getTensorType().getRank() >= 2;
 }
 
-/// Emits the update of AdamW, or of Adam, whose decay is part of the gradient.
+/// Emits the update of AdamW or of Adam. In Adam, the decay is part of the
+/// gradient.
 static LogicalResult updateAdamW(OpBuilder &builder, Location loc,
                                  VariableTable &table,
                                  const ParameterGradient &p,
