@@ -15,10 +15,11 @@ using namespace mlir;
 using namespace heddle;
 
 /// The numbers of sub-batches that are tried in turn, until two of them bring
-/// nothing. If communication takes as long as computation, four leave about 6 %
-/// of it exposed. More gain where the forward pass communicates for longer than
-/// it computes: only the backward pass of an earlier sub-batch can hide this.
-/// Smaller products compute more slowly than the cost model may know.
+/// no gain. If communication takes as long as computation, four sub-batches
+/// leave about 6 % of it exposed. More sub-batches help if the forward pass
+/// communicates for longer than it computes: only the backward pass of an
+/// earlier sub-batch can hide this. But products become smaller, and may then
+/// compute more slowly than the cost model predicts.
 static constexpr int64_t kSubBatches[] = {2, 3, 4, 6};
 
 /// Each chunk of an exchange is a collective of its own, with its latency.

@@ -9,9 +9,9 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Returns the training state that the module lacks, with the reason where the
-/// module is compiled for training. Without training the reason is empty: a
-/// plan for training may then name such state.
+/// Returns the training state that the module lacks. If the module is compiled
+/// for training, each entry has the reason. Otherwise the reason is empty,
+/// because the plan may be one for training and name such state.
 static std::vector<AbsentVariable> findAbsentState(ModuleOp module,
                                                    bool train) {
   llvm::DenseSet<StateAttr> present;

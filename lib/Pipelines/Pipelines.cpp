@@ -69,8 +69,8 @@ void heddle::buildAutodiffPipeline(OpPassManager &passes,
 
 void heddle::buildShardPipeline(OpPassManager &passes,
                                 const CompileOptions &options) {
-  // Sub-batches come before everything else, so that the ops of each part are
-  // ops as any other.
+  // Sub-batches come before everything else, so that later passes treat the ops
+  // of each part like any other ops.
   passes.addPass(createSplitBatchPass());
   // An op that runs in slices is cut first. Each slice of its tensors is then
   // stored, gathered and sharded as any other tensor.
@@ -91,8 +91,8 @@ void heddle::buildShardPipeline(OpPassManager &passes,
   ReadStoredRowsPassOptions rows;
   rows.cluster = options.cluster;
   passes.addPass(createReadStoredRowsPass(rows));
-  // Before the reshards that it changes. The pass adds axes to factors only. It
-  // decides by the gathers and sums between ops.
+  // Before reshards are inserted, because they follow from factors, to which
+  // this pass adds axes. It decides by the gathers and sums between ops.
   if (options.scatterSums.value_or(false)) {
     ScatterSumsPassOptions scatter;
     scatter.cluster = options.cluster;
@@ -109,8 +109,8 @@ void heddle::buildShardPipeline(OpPassManager &passes,
   reshards.remarkBytes = options.remarkBytes;
   passes.addPass(createInsertReshardsPass(reshards));
   passes.addPass(createVerifyShardedPass());
-  // Values between stages have their shardings, and sums that would cross have
-  // been resolved.
+  // After reshards: values between stages now have their shardings, and partial
+  // sums that would cross a cut have been reduced.
   CutStagesPassOptions stages;
   stages.cluster = options.cluster;
   passes.addPass(createCutStagesPass(stages));
@@ -168,8 +168,8 @@ void heddle::buildKernelPipeline(OpPassManager &passes) {
   // are flattened.
   passes.addPass(createInlineCallsPass());
   passes.addPass(createFlattenControlFlowPass());
-  // The inserted values that slices read are known now, because the loops are
-  // written out.
+  // Loops are written out, so it is known now which inserted values slices
+  // read.
   passes.addPass(createForwardSlicesPass());
   // The remaining loops become calls of programs of their own.
   passes.addPass(createOutlineLoopsPass());
@@ -198,7 +198,7 @@ void heddle::buildKernelPipeline(OpPassManager &passes) {
 void heddle::buildSchedulePipeline(OpPassManager &passes,
                                    const CompileOptions &options,
                                    const NamedSchedule &schedule) {
-  // The order that needs little memory. The passes behind start from it.
+  // Chooses an order that needs little memory. The later passes start from it.
   passes.addPass(createShortenLivesPass());
   if (schedule.order) {
     OrderProgramPassOptions order;
