@@ -23,9 +23,9 @@ public:
   explicit Meeting(std::vector<int32_t> ranks)
       : ranks(std::move(ranks)), calls(this->ranks.size()) {}
 
-  /// Enters the next collective of `member`, which could begin at `time`. Its
-  /// flow begins when the last member could, with the traffic that
-  /// makeTraffic() returns.
+  /// Lets `member`, which is ready at `time`, enter its next collective. The
+  /// flow of the collective begins when the last member is ready, with the
+  /// traffic that makeTraffic() returns.
   template <typename MakeTraffic>
   std::shared_ptr<Flow> enter(int32_t member, Network &network, int64_t time,
                               MakeTraffic &&makeTraffic) {

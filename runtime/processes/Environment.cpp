@@ -33,8 +33,9 @@ static constexpr Launcher launchers[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
 };
 
-/// Refuses one variable of torchrun's without the other: each process would
-/// train all ranks. Slurm sets one of its variables outside of jobs, too.
+/// Returns an error if only one of torchrun's two variables is set: without
+/// this check, each process would train all ranks. Not for Slurm, which sets
+/// one of its variables outside of jobs, too.
 static Status checkBothOrNone(const Launcher &launcher) {
   const char *process = std::getenv(launcher.process);
   const char *processes = std::getenv(launcher.processes);

@@ -169,8 +169,8 @@ public:
     if (failed || transport.interrupted)
       return End::Failed;
     bool isLate = waitUntil(deadline);
-    // A message that has ended looks late, too, if the clock ends its wait
-    // first. The second wait finds it.
+    // If the clock ends the wait of a message that has just arrived, the
+    // message looks late, too. A second wait finds out whether it has arrived.
     if (isLate)
       isLate = waitUntil(Clock::now() + std::chrono::milliseconds(100));
     return done ? End::Done : isLate ? End::Late : End::Failed;

@@ -76,7 +76,8 @@ public:
 
   Expected<std::vector<std::unique_ptr<heddle_rt_device>>>
   makeDevices(const DeviceOptions &options) const override {
-    // Keeps the GPU open until this returns. Then the devices do, if any.
+    // Keeps the GPU open until this function returns. After that, the devices
+    // keep it open, if there are any.
     std::shared_ptr<Card> kept;
     {
       std::lock_guard lock(mutex);

@@ -15,7 +15,7 @@
 
 namespace heddle::runtime::cuda {
 
-/// The collectives of one rank on its stream of one number.
+/// The collectives of one rank on one of its streams.
 class CudaCommunicator final : public CheckedCommunicator {
 public:
   /// `groups` are this rank's views of the manifest's groups.

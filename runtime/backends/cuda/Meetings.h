@@ -46,7 +46,8 @@ class Meetings {
 public:
   explicit Meetings(std::chrono::milliseconds timeout) : timeout(timeout) {}
 
-  /// A group of ranks, in the members' order, on the streams of one number.
+  /// A group of ranks, in the members' order, on their streams of the same
+  /// number.
   struct Place {
     int32_t group;
     std::vector<int32_t> ranks;
@@ -60,8 +61,8 @@ public:
   Expected<std::shared_ptr<const Offers>>
   meet(const Place &place, int32_t member, const Offer &offer);
 
-  /// The messages from one rank to another on the streams of one number. They
-  /// arrive in the order in which they were sent.
+  /// The messages from one rank to another on their streams of the same number.
+  /// They arrive in the order in which they were sent.
   struct Channel {
     int32_t group, from, to, stream;
     auto operator<=>(const Channel &) const = default;

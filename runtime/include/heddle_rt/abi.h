@@ -129,10 +129,11 @@ typedef struct heddle_rt_kernel_work {
 /// that the program function makes, in order, events left out:
 ///   {"call": "all_reduce", "operators": ["h.0.mlp"], "kind": "activation",
 ///    "axes": "tp", "bytes": 512}
-/// `call` is the name of a kernel or of a function above, without prefix. Only
-/// communication has `axes` and `bytes`, which a device sends. A loop is one
-/// item: {"before": [...], "after": [...]}. `before` runs once more than
-/// `after`. The text is read only when a trace is written.
+/// `call` is the name of a kernel or of a function of this header, without
+/// prefix. Only communication has `axes` and `bytes`, the number of bytes that
+/// a device sends. A loop is one item: {"before": [...], "after": [...]}.
+/// `before` runs once more than `after`. The text is read only when a trace is
+/// written.
 
 enum { HEDDLE_RT_MATMUL_MAX_LOOPS = 4 };
 
@@ -360,8 +361,8 @@ heddle_rt_status heddle_rt_permute(heddle_rt_device *device, int32_t stream,
 
 /// Sends to member `peer`. The stream passes the call when `from` may be
 /// overwritten. That may be before the peer receives, because no send waits for
-/// its receive. Messages from one member to another on streams of one number
-/// arrive in the order in which they were sent.
+/// its receive. Messages from one member to another on their streams of the
+/// same number arrive in the order in which they were sent.
 heddle_rt_status heddle_rt_send(heddle_rt_device *device, int32_t stream,
                                 int32_t group, int32_t peer, int32_t type,
                                 const void *from, int64_t count);

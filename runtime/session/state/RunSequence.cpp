@@ -2,9 +2,10 @@
 //
 // Runs a table without a barrier. Each device's thread goes through the runs on
 // its own: it issues a run, waits for its own streams, and begins the next one.
-// Its peers may be one run behind. So no slot of a device is in use when the
-// device begins the next run. Inputs and outputs have two copies, used in
-// turns, because the host still reads those of the run before.
+// Its peers may be one run behind. No slot of the device is in use when it
+// begins the next run, because its own streams are idle then. Inputs and
+// outputs have two copies, used in turns, because the host still reads those of
+// the run before.
 //
 //===----------------------------------------------------------------------===//
 

@@ -16,8 +16,9 @@
 //   all_reduce: as reduce_scatter, then as all_gather. A small one sends whole
 //       inputs and sums on every member, which takes one message less.
 //
-// The sums are those of threads, bit by bit. Pieces that wait to be summed are
-// in memory of the size that the manifest states (StagedSums.h).
+// The sums have the same bits as those of ThreadCommunicator. Pieces that wait
+// to be summed are in memory of the size that the manifest states
+// (StagedSums.h).
 //
 //===----------------------------------------------------------------------===//
 

@@ -16,9 +16,9 @@ struct Slices {
   std::vector<int64_t> begin, count; ///< by member
 };
 
-/// Sums inputs in the members' order, so the bits are those of threads. Pieces
-/// that have arrived from other processes wait in memory of the size that the
-/// manifest states (heddle_rt/staging.h).
+/// Sums inputs in the members' order, so the bits are those that
+/// ThreadCommunicator computes. Pieces that have arrived from other processes
+/// wait in memory of the size that the manifest states (heddle_rt/staging.h).
 class StagedSums {
 public:
   StagedSums(ThreadPool &pool, int64_t bytes)

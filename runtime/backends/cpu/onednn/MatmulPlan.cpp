@@ -45,9 +45,9 @@ bool hasAmx() {
   return dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx;
 }
 
-/// Returns whether oneDNN reads strided f32 tiles in place without loss.
-/// Without AVX-512 it steps through memory along the sum, and strides of whole
-/// pages fall on the same sets of the caches.
+/// Returns whether oneDNN reads strided f32 tiles in place without loss of
+/// speed. Without AVX-512 it steps through memory along the sum, and strides of
+/// whole pages fall on the same sets of the caches.
 bool readsStridedTiles() {
   switch (dnnl::get_effective_cpu_isa()) {
   case dnnl::cpu_isa::sse41:
@@ -206,7 +206,8 @@ Expected<MatmulPlan> MatmulPlan::make(const heddle_rt_matmul_desc &desc,
   plan.chooseTiles();
   if (native && d.a_type == HEDDLE_RT_F32 && !plan.packs &&
       !readsStridedTiles()) {
-    // Operands whose lines lie across the sum and are longer than the tile.
+    // Copies an operand if its contiguous lines run across the summed dimension
+    // and are longer than the tile.
     plan.copiesA = d.a_column_stride != 1 && d.a_column_stride > plan.mTile;
     plan.copiesB = d.b_column_stride == 1 && d.b_row_stride > plan.nTile;
   }

@@ -19,8 +19,9 @@ CoreBinding::CoreBinding(int64_t devices, int64_t cores) : cores(cores) {
     chosen.clear();
     return;
   }
-  // So programs that start on different cores choose different first cores.
-  // They may still share the cores of their other devices.
+  // Begins with the core that runs this thread, so that programs that start on
+  // different cores choose different first cores. They may still share the
+  // cores of their other devices.
   auto here = std::find(chosen.begin(), chosen.end(), sched_getcpu());
   if (here != chosen.end())
     std::rotate(chosen.begin(), here, chosen.end());

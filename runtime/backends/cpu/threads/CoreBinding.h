@@ -11,9 +11,9 @@ namespace heddle::runtime {
 
 /// Binds the threads that the calling thread starts to some cores. On emulated
 /// links, all devices wake at the same time from a collective. The system then
-/// tends to run two of them on one core, one after the other. That delay is not
-/// one of the emulated links. While the object lives, the calling thread is
-/// bound too.
+/// tends to run two of them on one core, one after the other, which causes a
+/// delay that the emulated links would not cause. While the object lives, the
+/// calling thread is bound too.
 class CoreBinding {
 public:
   /// Chooses cores for `devices` devices of `cores` cores each: those of the

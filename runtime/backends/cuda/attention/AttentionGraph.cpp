@@ -115,7 +115,8 @@ public:
                  f.binary(dnn::kMultiply, difference, probability), scale);
     multiplyTransposed(dScore, q, dK);
     // Without an f32 tensor between this product and dQ, the library writes
-    // dScore to its workspace, and adds nothing in the order of blocks.
+    // dScore to its workspace, so no sum depends on the order in which blocks
+    // end.
     Tensor plainK = f.between(keys, kStrides, type);
     f.reshape(k, plainK);
     f.multiply(dScore, plainK, dQ);

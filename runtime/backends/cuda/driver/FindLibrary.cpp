@@ -60,7 +60,7 @@ Expected<Library> openLibrary(const std::vector<std::string> &names,
   auto open = [&](const std::string &file) -> void * {
     if (void *handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL))
       return handle;
-    // A file that is there and cannot be loaded: the reason is worth a line.
+    // If the file exists but cannot be loaded, the error message says why.
     std::error_code error;
     const char *why = dlerror();
     if (file.find('/') != std::string::npos && fs::exists(file, error) && why)

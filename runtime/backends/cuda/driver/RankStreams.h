@@ -16,8 +16,9 @@ public:
   virtual Card &gpu() const = 0;
   /// Returns the CUDA stream of a program's stream.
   virtual Stream stream(int32_t number) const = 0;
-  /// Returns `pointer` if it is of the device's memory, else the address of a
-  /// copy of these bytes, which are a constant of the program.
+  /// Returns `pointer` if it points into the device's memory. Otherwise these
+  /// bytes are a constant of the program: returns the address of a copy in the
+  /// device's memory.
   virtual Expected<const void *> onDevice(const void *pointer,
                                           size_t bytes) = 0;
   /// Returns memory of the device that lives as long as it does. Any thread may

@@ -10,7 +10,8 @@ namespace heddle::runtime::cuda {
 
 using blas::CublasLt;
 
-/// The most algorithms that are measured, and the products that each computes.
+/// The most algorithms that are measured, and how many products the measurement
+/// of each computes.
 static constexpr int kMostCandidates = 8, kProducts = 3;
 
 /// Describes all that an algorithm depends on.

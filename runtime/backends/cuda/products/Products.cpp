@@ -53,7 +53,7 @@ ProductLibrary::~ProductLibrary() {
     each.destroy(library->functions);
 }
 
-/// An operand as cuBLASLt sees it: columns first.
+/// An operand as cuBLASLt sees it: column-major.
 struct Operand {
   int64_t rows, columns, leading;
   int operation;
@@ -142,8 +142,8 @@ Status ProductLibrary::describe(const heddle_rt_matmul_desc &desc,
 }
 
 /// Returns the loop that becomes cuBLASLt's batch: the innermost one whose
-/// iterations write different matrices and add the same bias, without an
-/// epilogue. -1: none.
+/// iterations write different matrices and add the same bias. Returns -1 if
+/// there is none. Not for products with an epilogue.
 static int findBatchLoop(const heddle_rt_matmul_desc &desc) {
   for (int loop = desc.num_loops - 1; loop >= 0; --loop)
     if (desc.loops[loop].extent > 1 && desc.loops[loop].c_stride != 0 &&

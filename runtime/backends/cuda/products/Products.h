@@ -14,8 +14,8 @@
 
 namespace heddle::runtime::cuda {
 
-/// The products of one rank. cuBLASLt computes with columns first, so C = A B
-/// is given to it as C^T = B^T A^T: the same bytes.
+/// The products of one rank. cuBLASLt takes matrices to be column-major, so C =
+/// A B is given to it as C^T = B^T A^T: the same bytes.
 class ProductLibrary {
 public:
   explicit ProductLibrary(RankStreams &device) : device(device) {}
