@@ -16,7 +16,8 @@ namespace heddle::tools {
 class NewFolders {
 public:
   explicit NewFolders(const TrainFlags &flags);
-  /// Returns the command's exit code `code`.
+  /// Removes the folders if the command has failed as described above. Returns
+  /// `code`, the command's exit code.
   int end(int code) const;
 
 private:

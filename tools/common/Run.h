@@ -71,7 +71,7 @@ struct EvaluateFlags {
 };
 
 /// Adds `--emulate` and `--emulate-compute`. Returns the latter, so that the
-/// caller excludes its options that write what was computed.
+/// caller can make it exclude options that write computed values.
 CLI::Option *addEmulateFlags(CLI::App &app, EmulateFlags &flags);
 /// Adds the flags of a session. Returns `--emulate-compute`.
 CLI::Option *addSessionFlags(CLI::App &app, SessionFlags &flags);

@@ -111,7 +111,7 @@ static int describeArtifact(const fs::path &path, bool all) {
                   inMiB(ranks.arena), inMiB(ranks.passed), inMiB(ranks.slots),
                   inMiB(ranks.getTotal()));
   }
-  // Ranks of one process do not allocate it.
+  // If one process has all ranks, they do not allocate staging memory.
   double staging = 0;
   for (int64_t bytes : manifest->staging())
     staging += double(bytes);

@@ -95,8 +95,8 @@ static void printBatches(const std::vector<BatchPoint> &batches) {
   }
 }
 
-/// Returns the kinds of device in the order of the plan's stages, if it is
-/// another one than that of the cluster.
+/// Returns the kinds of device in the order of the plan's stages, if this order
+/// differs from the cluster's.
 static std::vector<std::string> getKinds(const PlanSearch &search) {
   std::vector<std::string> names;
   for (int64_t kind : search.report.winner.kinds)

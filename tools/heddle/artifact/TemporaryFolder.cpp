@@ -39,7 +39,7 @@ static std::array<struct sigaction, endingSignals.size()> previousActions;
 /// calls malloc: the signal may have interrupted malloc.
 static void removeContents(int folder, int depth) {
   alignas(dirent64) std::array<char, 4096> buffer;
-  // To remove an entry may hide others from the listing. So list again until
+  // Removing an entry may hide others from the listing. So lists again until
   // nothing is removed.
   for (bool removed = true; removed;) {
     removed = false;

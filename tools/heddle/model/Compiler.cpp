@@ -91,7 +91,7 @@ Compiler::Compiler() {
   DialectRegistry registry;
   registerAllDialects(registry);
   mlirContext = std::make_unique<MLIRContext>(registry);
-  // An error names its op. To print the whole module would hide the message.
+  // An error names its op. Printing the whole module would hide the message.
   mlirContext->printOpOnDiagnostic(false);
   diagnostics = std::make_unique<Diagnostics>(sources, mlirContext.get());
 }

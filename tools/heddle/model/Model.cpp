@@ -202,7 +202,7 @@ int tools::compileModel(CompileFlags &flags, const fs::path &output,
   if (int code = resolvePlan(flags); code != exitSuccess)
     return code;
   flags.options.refusesTooLarge = true;
-  // The linker starts beside the compilation, which may wait for its input.
+  // Starts the linker now. It waits for its input while the model is compiled.
   std::optional<ArtifactWriter> writer;
   if (flags.stopAfter.empty())
     writer.emplace(output.string());

@@ -19,8 +19,8 @@ struct PlannerFlags {
   std::string stated;
   /// The file of a profile of blocks; empty: none.
   std::string profile;
-  /// Whether the plan may number the devices of a cluster of several kinds
-  /// otherwise.
+  /// Whether the plan may number the devices of a cluster in another order of
+  /// their kinds, if there are several kinds.
   bool ordersKinds = false;
   /// The decisions that other options make.
   PlanPins decided;
