@@ -475,5 +475,6 @@ void tools::addInfoCommand(CLI::App &app, int &result) {
   addTrainingFlags(*command, *flags);
   addVerificationFlag(*command, *flags);
   command->add_flag("--all", *all, "List every variable");
-  command->callback([flags, all, &result] { result = printInfo(*flags, *all); });
+  command->callback(
+      [flags, all, &result] { result = printInfo(*flags, *all); });
 }
