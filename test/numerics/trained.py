@@ -125,7 +125,8 @@ def build_step(run, program, scratch, name):
 
 
 def compile_step(run, step, scratch, name):
-    """Returns the gradients of a table by the names of their parameters."""
+    """Compiles a training step. Returns the outputs of its table that are gradients, by
+    the names of their parameters."""
     module, artifact = scratch / (name + "-step.mlir"), scratch / name
     module.write_text(step)
     run.compile(module, artifact, [])

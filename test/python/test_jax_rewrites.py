@@ -344,8 +344,8 @@ class RefusalTest(unittest.TestCase):
         self.refused("callback", lambda x: jax.debug.print("{}", x) or x, floats(0, 3))
 
     def test_constants(self) -> None:
-        """They have the line of the call that traces the whole function, which is
-        none of the program's."""
+        """Constants have the line of the call that traces the whole function. It is not
+        a line of the program."""
         with self.assertRaises(heddle.CompileError) as raised:
             heddle.jax.export(lambda x: jnp.abs(x + 1j * x), floats(0, 3))
         text = str(raised.exception)
