@@ -11,7 +11,7 @@ import re
 import programs
 import tensors
 
-# Why a program has no gradients, or is not compiled for one device.
+# The error of a program that has no gradients or is not compiled for one device.
 NOT_TRAINED = re.compile(r"error: '[a-z_.0-9]+' op .*")
 
 

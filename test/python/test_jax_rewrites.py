@@ -360,7 +360,8 @@ class RefusalTest(unittest.TestCase):
         self.refused("getrf", lambda x: jax.scipy.linalg.expm(x), floats(0, 4, 4))
 
     def test_errors_of_jax(self) -> None:
-        """JAX's own errors, too. Those of the program stay as they are."""
+        """Errors of JAX name the line, too. Errors that the program raises stay as they
+        are."""
         self.refused("boolean conversion", lambda x: x if x[0] > 0 else -x, floats(0, 3))
         self.refused("boolean indices", lambda x: x[x > 0].sum(), floats(0, 3))
 
