@@ -10,7 +10,7 @@ ERROR_SIZE = 16384
 
 
 class Argument(ctypes.Structure):
-    """heddle_rt_argument and heddle_rt_result, which have one layout."""
+    """heddle_rt_argument and heddle_rt_result, which have the same layout."""
 
     _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]
 

@@ -120,7 +120,8 @@ class Layout:
         return self.folder / "checkpoints" / ("step-%08d" % step)
 
     def write(self, twins):
-        """Trains without interruption. `twins` have the same plan."""
+        """Trains without interruption, and compares the saved state with those of the
+        layouts `twins`, which have the same plan."""
         losses = self.train(self.folder, STEPS)
         files = len(list(self.checkpoint(SAVED).glob("*.safetensors")))
         if files != self.processes:

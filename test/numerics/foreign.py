@@ -10,8 +10,8 @@ Usage: foreign.py --heddle HEDDLE --heddle-run HEDDLE_RUN --scratch DIR
 With --sub-batches, the program of many devices runs its batch in parts. With
 --overlap, its order is that schedule's, and the runtime executes its streams in
 random legal orders. With --stages, it is cut into stages, which lie on two times
-as many devices. With --gradients too, a model is made of each program, its stages
-begin at random places, and its gradients are compared.
+as many devices. With --stages and --gradients, each program is made a trained
+model, its stages begin at random places, and its gradients are compared.
 """
 
 import array

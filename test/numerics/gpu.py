@@ -72,7 +72,7 @@ class GpuPrograms(Programs):
     def compile(self, model, artifact, arguments):
         super().compile(model, self.module(artifact),
                         arguments + ["--target-gpu", "sm_80", "--stop-after", "llvm"])
-        # A module does not keep the seed of the initial parameters.
+        # The module does not contain the seed of the initial parameters.
         seed = arguments.index("--seed")
         super().compile(self.module(artifact), artifact, arguments[seed:seed + 2])
 
@@ -103,10 +103,10 @@ class Comparison:
         self.serial = {}
 
     def expect(self, key, train):
-        """Returns the result of train(), which only the first call with a key runs."""
+        """Returns the result of train(), and runs it only once for each key."""
         if key not in self.serial:
             losses, _ = self.serial[key] = train()
-            # At this rate a very wide model overshoots.
+            # At this learning rate a very wide model overshoots.
             if not losses[-1] < losses[0] and self.name in MODELS:
                 raise Failure("the loss does not fall: %s" % losses)
         return self.serial[key]

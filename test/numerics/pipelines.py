@@ -29,9 +29,9 @@ MESHES = {
     "pp2-zero2": (["--mesh", "pp=2,dp=2", "--zero", "2"], 4),
     "pp2-cp2": (["--mesh", "pp=2,cp=2"], 4),
     "pp2-sequence2": (["--mesh", "pp=2,tp=2", "--sequence"], 4),
-    # With the other decisions of a plan.
+    # Pipelines together with other decisions of a plan.
     "pp3": (["--mesh", "pp=3"], 5),
-    # Heads of which one of four devices has none.
+    # Of the three heads of gpt2-odd, one device of tp has two, the other has one.
     "pp2-dp2-tp2-zero1": (["--mesh", "pp=2,dp=2,tp=2", "--zero", "1",
                            "--sub-batches", "2"], 3),
     "pp2-zero3": (["--mesh", "pp=2,dp=2", "--zero", "3"], 3),

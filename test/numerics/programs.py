@@ -90,17 +90,17 @@ def get_parser(description, long=None, needs_runner=True):
 
 
 class Programs:
-    """Kernels are optimized if `optimizes`, which golden.py, foreign.py and
-    random_linalg.py set, and with HEDDLE_LONG_TESTS=1. Otherwise they are
-    compiled quickly. With HEDDLE_LONG_TESTS=1, programs are verified after each
-    pass, not only after each phase."""
+    """Calls `heddle` and `heddle-run`. Kernels are optimized if `optimizes` is set
+    (by golden.py, foreign.py and random_linalg.py), or with HEDDLE_LONG_TESTS=1.
+    Otherwise they are compiled quickly. With HEDDLE_LONG_TESTS=1, programs are
+    verified after each pass, not only after each phase."""
 
     def __init__(self, compiler, runner, sanitizer=None, optimizes=False):
         self.compiler, self.runner = compiler, runner
         self.compile_flags = ["--sanitize", sanitizer] if sanitizer else []
         # Two cores, so that a device has threads on any machine.
         self.run_flags = ["--cores", 2] if sanitizer else []
-        # Besides this process's.
+        # In addition to the environment of this process.
         is_long = bool(os.environ.get("HEDDLE_LONG_TESTS"))
         self.environment = {
             "HEDDLE_OPTIMIZE_KERNELS": str(int(optimizes or is_long)),

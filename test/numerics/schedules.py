@@ -20,9 +20,11 @@ SCHEDULES["auto-layer-2"] = ["--overlap", "auto", "--recompute", "layer",
                              "--sub-batches", "2"]
 # Sub-batches and recomputation are chosen by simulation.
 SCHEDULES["auto-chosen"] = ["--overlap", "auto", "--cluster", "laptop-cpu"]
-# Products in chunks beside the gathers and scatters along the sequence.
+# Products are cut into chunks that run beside the gathers and scatters along the
+# sequence.
 SCHEDULES["exchange-chunks"] = ["--overlap", "auto", "--exchange-chunks", "2"]
-# The work behind sums on parts of the rows, and products in steps of a ring.
+# The work that follows sums is split over the rows, and products are computed in
+# the steps of a ring.
 SCHEDULES["scatter-sums"] = ["--overlap", "auto", "--scatter-sums",
                              "--sub-batches", "1", "--cluster", "laptop-cpu"]
 SCHEDULES["ring"] = ["--overlap", "auto", "--exchange-ring"]

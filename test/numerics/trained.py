@@ -11,7 +11,7 @@ import re
 import programs
 import tensors
 
-# Why a program has no gradients, or is not compiled for one device.
+# The error of a program that has no gradients or is not compiled for one device.
 NOT_TRAINED = re.compile(r"error: '[a-z_.0-9]+' op .*")
 
 
@@ -125,7 +125,8 @@ def build_step(run, program, scratch, name):
 
 
 def compile_step(run, step, scratch, name):
-    """Returns the gradients of a table by the names of their parameters."""
+    """Compiles a training step. Returns the outputs of its table that are gradients, by
+    the names of their parameters."""
     module, artifact = scratch / (name + "-step.mlir"), scratch / name
     module.write_text(step)
     run.compile(module, artifact, [])

@@ -131,7 +131,7 @@ def _check_steps(
 def _check_state(
     trainer: heddle.torch.Trainer, twin: torch.nn.Module, batch: Any, loss: Any
 ) -> None:
-    """PyTorch continues with the trained parameters."""
+    """Compares the loss of the next step with PyTorch's for the trained state."""
     twin.load_state_dict(trainer.state_dict())
     with torch.no_grad():
         expected = _loss(twin, batch, loss).item()

@@ -6,7 +6,8 @@ from torch.nn import functional as F
 
 
 class Block(nn.Module):
-    """Two convolutions beside an identity, or a projection where sizes change."""
+    """Two convolutions whose result is added to the input, or to a projection of the
+    input where sizes change."""
 
     def __init__(self, width: int, out: int, stride: int) -> None:
         super().__init__()

@@ -44,7 +44,7 @@ class Families(unittest.TestCase):
                 self._check(name, plan)
 
     def test_random_configurations(self) -> None:
-        """With HEDDLE_LONG_TESTS under all plans, else each under one of them."""
+        """Each model trains under one plan, or under all with HEDDLE_LONG_TESTS."""
         is_long = "HEDDLE_LONG_TESTS" in os.environ
         plans = list(parity.PLANS)
         for i, name in enumerate(families.FAMILIES):

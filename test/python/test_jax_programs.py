@@ -130,7 +130,7 @@ class StateTest(unittest.TestCase):
             self.assertEqual(float(second), 3)
             with self.assertRaisesRegex(heddle.RunError, "was donated to a later call"):
                 float(first)
-            # An array of elsewhere replaces the variable.
+            # An array that the program did not return replaces the variable's value.
             self.assertEqual(float(program(np.float32(7))), 8)
 
 

@@ -344,8 +344,8 @@ class RefusalTest(unittest.TestCase):
         self.refused("callback", lambda x: jax.debug.print("{}", x) or x, floats(0, 3))
 
     def test_constants(self) -> None:
-        """They have the line of the call that traces the whole function, which is
-        none of the program's."""
+        """Constants have the line of the call that traces the whole function. It is not
+        a line of the program."""
         with self.assertRaises(heddle.CompileError) as raised:
             heddle.jax.export(lambda x: jnp.abs(x + 1j * x), floats(0, 3))
         text = str(raised.exception)
@@ -360,7 +360,8 @@ class RefusalTest(unittest.TestCase):
         self.refused("getrf", lambda x: jax.scipy.linalg.expm(x), floats(0, 4, 4))
 
     def test_errors_of_jax(self) -> None:
-        """JAX's own errors, too. Those of the program stay as they are."""
+        """Errors of JAX name the line, too. Errors that the program raises stay as they
+        are."""
         self.refused("boolean conversion", lambda x: x if x[0] > 0 else -x, floats(0, 3))
         self.refused("boolean indices", lambda x: x[x > 0].sum(), floats(0, 3))
 

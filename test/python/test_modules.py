@@ -60,7 +60,7 @@ class Shared(nn.Module):
 
 
 class Attention(nn.Module):
-    """Written out, with a bias for distances."""
+    """Attention that is written out, with a bias for distances."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -193,7 +193,7 @@ class Modules(unittest.TestCase):
                 self._check(Shared(), batch, nn.CrossEntropyLoss(), plan=plan)
 
     def test_frozen_parameters_of_the_optimizer(self) -> None:
-        """PyTorch's optimizers leave them as they are."""
+        """PyTorch's optimizers do not change frozen parameters."""
         model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
         model[0].requires_grad_(False)
         batch = (torch.randn(4, 6), torch.randn(4, 3))
@@ -348,7 +348,8 @@ class Modules(unittest.TestCase):
                 self.assertAlmostEqual(a, b, places=5)
 
     def test_files_that_are_no_plans(self) -> None:
-        """The compiler reports them, not the number of micro-batches."""
+        """The compiler reports such files. The function that reads the number of
+        micro-batches from them does not."""
         batch = (torch.randn(4, 6), torch.randn(4, 2))
         model = nn.Linear(6, 2)
         optimizer = torch.optim.AdamW(model.parameters())

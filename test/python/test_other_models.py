@@ -131,7 +131,7 @@ def swin() -> Case:
 
 class OtherModels(unittest.TestCase):
     def test_models(self) -> None:
-        """On four devices if HEDDLE_LONG_TESTS is set, too."""
+        """On one device and, if HEDDLE_LONG_TESTS is set, also on four."""
         long = "HEDDLE_LONG_TESTS" in os.environ
         for where in PLANS if long else ("one",):
             for name, make in CASES.items():

@@ -52,7 +52,7 @@ class Package(unittest.TestCase):
             session.run("main", [x, x])
 
     def test_early_start(self) -> None:
-        """The compiler runs beside the block, and ends with it."""
+        """The compiler runs while the block does, and is stopped if the block fails."""
         output = self.folder / "sum.heddle"
         with self.assertRaises(KeyError), Compilation(output):
             raise KeyError
@@ -65,7 +65,7 @@ class Package(unittest.TestCase):
         wrong = PROGRAM.replace("addf", "plus")
         with self.assertRaisesRegex(heddle.CompileError, "arith.plus"):
             heddle.compile(wrong, output)
-        # Ends before it reads the module.
+        # The compiler ends before it reads the module.
         with self.assertRaisesRegex(heddle.CompileError, "none.json.*o such file"):
             heddle.compile(PROGRAM, output, plan=self.folder / "none.json")
 

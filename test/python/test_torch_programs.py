@@ -121,7 +121,8 @@ class Errors(unittest.TestCase):
         )
 
     def test_types(self) -> None:
-        """PyTorch refuses them when the product runs, not while it is traced."""
+        """PyTorch refuses operands of two types when the product runs, not while it is
+        traced."""
         text = "expected operands of one type, got f64, f32"
         self._expect(text, lambda m, x: m.layer(x.double()).float(), nn.Linear(6, 3))
 

@@ -97,7 +97,7 @@ def export(
     return exported
 
 
-# One frame of Python for each op, and all frames of errors.
+# The location of an op gets one frame of Python. Errors keep all frames.
 _TRACEBACKS = {
     "jax_include_full_tracebacks_in_locations": False,
     "jax_traceback_filtering": "off",
@@ -179,8 +179,8 @@ def use_mesh(mesh: Any) -> contextlib.AbstractContextManager[Any]:
 
 
 def struct_of(tree: Any) -> Any:
-    """Returns a pytree of shapes and types. JAX would compare the devices of arrays
-    with those of the mesh."""
+    """Returns the pytree with shapes and types in place of arrays. JAX would compare
+    the devices of arrays with those of the mesh."""
 
     def convert(value: Any) -> Any:
         if not isinstance(value, (jax.Array, np.ndarray)):

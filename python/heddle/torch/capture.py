@@ -172,7 +172,8 @@ _DERIVED = {"transformers.models.bloom.modeling_bloom.GeLUFunction"}
 
 
 class _NoContext:
-    """What a function saves its operands in, for a backward that is not called."""
+    """The context of a function's forward. Drops what is saved for a backward, because
+    none is called."""
 
     def save_for_backward(self, *unused: torch.Tensor) -> None:
         pass
@@ -199,7 +200,7 @@ def _without_own_gradients() -> Iterator[None]:
                 for leaf in _pytree.tree_leaves((args, kwargs))
             )
         )
-        # Such as torch.cond, an op of the graph.
+        # Higher-order ops, such as torch.cond, are ops of the graph.
         if cls.__module__.startswith("torch._higher_order_ops"):
             is_differentiated = False
         if is_differentiated and cls is CheckpointFunction:
@@ -251,8 +252,8 @@ def _refuse_hooks(module: torch.nn.Module) -> None:
             raise TorchError(f"the backward hook of the module {name} {_NO_HOOK}")
 
 
-# PyTorch's errors for ops whose results are numbers or sizes. The error's text is the
-# op.
+# PyTorch's errors for ops with a result whose number or size depends on data. The text
+# of such an error is only the op.
 _DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException)
 
 

@@ -1,7 +1,7 @@
 // An encoder and a decoder of two layers each. Each layer of the decoder attends
-// to the encoder's output, and the decoder's end reads its own input once more.
-// As a pipeline, the output travels to several stages and the skip connection
-// crosses all cuts behind it.
+// to the encoder's output, and the decoder's end adds %g1, from its beginning,
+// once more. As a pipeline, the encoder's output travels to several stages, and
+// this skip connection crosses all cuts behind %g1.
 heddle.mesh @mesh <["x"=2]>
 
 func.func @main(

@@ -1,5 +1,5 @@
-// Two layers: a product with bias and GELU, then a product whose result are the
-// logits of labels. 12 rows are four micro-batches of stages.mlir.
+// Two layers: a product with bias and GELU, then a product that computes
+// logits, and their loss. The 12 rows are four micro-batches of stages.mlir.
 heddle.variable @w1 : tensor<6x10xf32> parameter init(normal<0.5>)
 heddle.variable @b1 : tensor<10xf32> parameter init(normal<0.5>)
 heddle.variable @w2 : tensor<10x7xf32> parameter init(normal<0.5>)

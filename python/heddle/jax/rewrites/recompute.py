@@ -115,7 +115,7 @@ class Recomputation:
                 self.kept.add(value)
 
     def is_at_hand(self, value: ir.Value, size: int) -> bool:
-        """Whether the value need not be computed to compute one of `size` elements."""
+        """Whether the value is available, or small beside one of `size` elements."""
         maker = owner(value)
         if maker is None or maker.name == "stablehlo.constant" or value in self.kept:
             return True

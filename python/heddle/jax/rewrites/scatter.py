@@ -17,8 +17,8 @@ from jaxlib.mlir.dialects import stablehlo
 
 from ..ir import Refusal, Splicer, dtype_of, replace, shape_of, source
 
-# Up to this number of updates for each batch, every row of the table is compared with
-# each update. More updates are summed by heddle.embedding_grad.
+# A sum of at most this number of updates for each batch compares every row of the table
+# with each update. More updates in f32 are summed by heddle.embedding_grad.
 _FEW_UPDATES = 4
 
 _COMBINERS = {
@@ -177,7 +177,8 @@ class Scatter:
 def heddle_embedding_grad(
     ids: jax.Array, updates: jax.Array, table: jax.Array
 ) -> jax.Array:
-    """Marks the place of heddle.embedding_grad: table[ids] += updates."""
+    """A marked function, whose calls become heddle.embedding_grad:
+    table[ids] += updates."""
     return table + ids[0].astype(table.dtype) * updates[0, 0]
 
 

@@ -2,9 +2,9 @@
 
 While a program is traced, jax.nn.softmax over one dimension is a call of a named
 function. Its derivative p * (t - sum(p * t)) is another one. The derivative is linear
-and its own transpose, so the forward and the backward pass call the same function. From
-these calls, products lead to the queries,
-keys, values and gradients:
+and its own transpose, so the forward and the backward pass call the same function. The
+products around these calls have the queries, keys, values and their gradients as
+operands and results:
 
     scores = scale * (query key^T), masked        d = mask(grad(p, o' value^T)) * scale
     p = softmax(scores)                           query' = d key, key' = d^T query
@@ -79,7 +79,7 @@ def callee(op: ir.Operation) -> str:
 
 
 def is_causal(seen: np.ndarray, letters: str) -> bool:
-    """Whether the mask is causal (else: all keys are seen)."""
+    """Whether the mask is causal. False if all keys are seen; no other mask matches."""
     order = [letters.index(c) for c in letters if c not in "st"]
     order += [letters.index("s"), letters.index("t")]
     seen = np.transpose(seen, order)
@@ -193,7 +193,7 @@ class Attention:
             raise NoMatch("scores are not f32")
         if len(call.operands) != 1:
             raise NoMatch("another form of softmax")
-        # Which dimensions are batch, heads and queries shows in the product.
+        # The product shows which dimensions are batch, heads and queries.
         backward = None
         products = []
         for user in users(probabilities):

@@ -133,8 +133,8 @@ def sum_last(x: jax.Array) -> jax.Array:
 
 
 def bits_of(x: jax.Array) -> jax.Array:
-    """Returns integers of 32 or 64 bits. A sum of one with zeros keeps the value, also
-    a float's -0.0 and NaN."""
+    """Returns the values as integers of 32 or 64 bits, floats as their bits. Adding
+    zeros changes no such integer, whereas it would change a float -0.0."""
     if jnp.issubdtype(x.dtype, jnp.floating):
         wide = lax.convert_element_type(x, widened(x.dtype))
         return lax.bitcast_convert_type(wide, f"int{8 * wide.dtype.itemsize}")

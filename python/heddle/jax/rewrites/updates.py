@@ -14,7 +14,7 @@ from ..ir import users, walk
 def order_updates(main: ir.Operation) -> None:
     block = main.regions[0].blocks[0]
     ops = [op.operation for op in block.operations]
-    # Ops of which all users are final, too, or keep a result.
+    # Elementwise ops whose users are all final, too, or are ends.
     final: set[ir.Operation] = set()
     for op in reversed(ops):
         if is_elementwise(op):
@@ -25,7 +25,7 @@ def order_updates(main: ir.Operation) -> None:
     placed: set[ir.Operation] = set()
 
     def place(op: ir.Operation) -> None:
-        """Moves the final ops that `op` needs before the first end."""
+        """Moves the final ops that `op` depends on in front of the first end."""
         for value in operands_of(op):
             maker = value.owner
             if isinstance(maker, ir.Block):

@@ -69,7 +69,8 @@ def _transposed(
     kernel."""
     count = len(weight.shape) - 2
     strides, dilations = per_dimension(stride, count), per_dimension(dilation, count)
-    # With a zero after each element, each has as many zeros as the stride adds.
+    # Appends stride - 1 zeros to each element, along a new dimension for each spatial
+    # one.
     parts = (*x.shape[:2], *(n for size in x.shape[2:] for n in (size, 1)))
     high = [0, 0, *(n for step in strides for n in (0, step - 1))]
     sizes = [size * step for size, step in zip(x.shape[2:], strides, strict=True)]
@@ -215,8 +216,8 @@ def fold(
     padding: Sequence[int],
     stride: Sequence[int],
 ) -> Value:
-    """Adds patches [b, c * kernel, patches] into images. Each dimension takes one
-    product with a matrix of the places of the patches' elements."""
+    """Adds patches [b, c * kernel, patches] into images, by one product for each
+    dimension. Its matrix has a one at the place of each element of a patch."""
     tables, counts = [], []
     for full, k, d, p, s in zip(size, kernel, dilation, padding, stride, strict=True):
         count = (full + 2 * p - d * (k - 1) - 1) // s + 1

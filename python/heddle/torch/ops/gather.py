@@ -137,7 +137,7 @@ def index(e: Emitter, x: Value, indices: Sequence[Value | None]) -> Value:
 
 
 def _from_start(e: Emitter, ids: Value, size: int) -> Value:
-    """Returns the ids of `size` rows. Those below zero count from the end."""
+    """Adds `size`, the number of rows, to ids below zero, which count from the end."""
     if ids.source and ids.source[0] == "constant":
         array = ids.source[1]
         if (array >= 0).all():
@@ -218,8 +218,8 @@ def one_hot(e: Emitter, ids: Value, classes: int = -1) -> Value:
 
 
 def _hits(e: Emitter, ids: Value, size: int) -> Value:
-    """Returns, in a new last dimension, where the ids equal each number below
-    `size`."""
+    """Compares each id with all numbers below `size`. These become a new last
+    dimension."""
     shape = (*ids.shape, size)
     numbers = e.builder.constant(np.arange(size, dtype=np.int32), "i32")
     wide = e.builder.broadcast(e.builder.reshape(ids, (*ids.shape, 1)), shape)

@@ -168,7 +168,8 @@ def _general_cross_entropy(
     ignored: int,
     smoothing: float,
 ) -> Value:
-    """Probabilities as targets, smoothed labels, or weights of classes."""
+    """Builds cross-entropy for targets that are probabilities, smoothed labels, or
+    weights of classes."""
     logs = log_softmax(e, _classes_last(e, logits))
     classes = logs.shape[-1]
     if not target.is_float:

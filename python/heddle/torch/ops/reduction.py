@@ -163,7 +163,7 @@ def root(e: Emitter, x: Value, power: float = 0.5) -> Value:
     """Returns a power of numbers that are at least zero. The gradient at zero is zero,
     like that of PyTorch's norms."""
     zero, one = (e.builder.splat(n, x.shape, x.type) for n in (0.0, 1.0))
-    is_zero = e.builder.compare("eq", x, zero)  # not of NaN, which stays
+    is_zero = e.builder.compare("eq", x, zero)  # false for NaN, so NaN stays
     x = e.builder.select(is_zero, one, x)
     if power == 0.5:
         y = e.builder.elementwise("math.sqrt", x)
@@ -268,8 +268,8 @@ def bucketize(
     e: Emitter, first: Value, second: Value, out_int32: bool = False,
     right: bool = False, side: str | None = None, sorter: object = None,
 ) -> Value:  # fmt: skip
-    """The number of sorted boundaries that are not above each number. NaN compares with
-    none, so all boundaries count."""
+    """Returns the number of sorted boundaries below each number (up to it, if `right`).
+    No boundary is above NaN, so all count."""
     if sorter is not None:
         raise e.refuse("expected searchsorted without a sorter")
     is_search = op_name(e.node) == "searchsorted"
