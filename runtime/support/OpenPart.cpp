@@ -33,17 +33,18 @@ Expected<const PartVersion *> openPart(const Part &part) {
     return handle;
   };
   void *handle = nullptr;
-  // What is beside this library belongs to it. If that cannot be loaded,
-  // another one is no remedy.
-  if (!folder.empty() && std::filesystem::exists(beside, ignored))
+  std::string where = folder.string();
+  // A file beside this library is of the same build. If it cannot be loaded,
+  // one from the system's library path would not fit.
+  if (!folder.empty() && std::filesystem::exists(beside, ignored)) {
     handle = open(beside.string());
-  else
+  } else {
     handle = open(part.file);
+    where += " and on the system's library path";
+  }
   if (!handle)
     return errorOf("cannot load ", part.file, ", which ", part.purpose,
-                   ": sought in ", folder.string(),
-                   " and on the system's library path: ", problems, ": ",
-                   part.remedy);
+                   ": sought in ", where, ": ", problems, ": ", part.remedy);
   auto *table = static_cast<const PartVersion *>(dlsym(handle, part.table));
   if (!table || table->version != part.version)
     return errorOf(part.file, ": expected version ", part.version, ", got ",

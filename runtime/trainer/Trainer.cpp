@@ -83,6 +83,9 @@ Status Trainer::startState() {
     auto chosen = chooseCheckpoint(existing);
     if (!chosen.ok())
       return std::move(chosen).status();
+    if (!options.weights.empty())
+      observer.note("the weights in " + options.weights.string() +
+                    " are not read: a resumed run has its own");
     Status status = resumeState(*chosen);
     return status.ok() ? status : describeIntact(status, existing);
   }

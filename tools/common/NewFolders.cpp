@@ -7,14 +7,14 @@ using namespace heddle;
 using namespace heddle::tools;
 
 NewFolders::NewFolders(const TrainFlags &flags) {
-  auto note = [&](const fs::path &folder) {
+  auto isNew = [](const fs::path &folder) {
     std::error_code failure;
-    if (!folder.empty() && !fs::exists(folder, failure) && !failure)
-      folders.push_back(folder);
+    return !folder.empty() && !fs::exists(folder, failure) && !failure;
   };
-  if (flags.writesCheckpoints())
-    note(flags.options.output);
-  note(flags.options.exportTo);
+  if (flags.writesCheckpoints() && isNew(flags.options.output))
+    run = flags.options.output;
+  if (isNew(flags.options.exportTo))
+    exportTo = flags.options.exportTo;
 }
 
 /// Returns whether a folder has no result of a run.
@@ -33,8 +33,10 @@ int NewFolders::end(int code) const {
   if (code != exitFailure && code != exitUsage)
     return code;
   std::error_code ignored;
-  for (const fs::path &folder : folders)
-    if (hasNoResult(folder))
-      fs::remove_all(folder, ignored);
+  // The export may be within the run's folder.
+  if (!exportTo.empty())
+    fs::remove(exportTo, ignored); // only if it is empty
+  if (!run.empty() && holdsRunFolder() && hasNoResult(run))
+    fs::remove_all(run, ignored);
   return code;
 }

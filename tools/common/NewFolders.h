@@ -5,14 +5,13 @@
 
 #include "Run.h"
 
-#include <vector>
-
 namespace heddle::tools {
 
 /// The folders of a run and of its export that did not exist before a command.
 /// If the command fails before it writes anything into them but the compiled
 /// model, they are removed. So the same command can be given again, and no
-/// folder looks like a run.
+/// folder looks like a run. A run's folder that another process has locked
+/// stays.
 class NewFolders {
 public:
   explicit NewFolders(const TrainFlags &flags);
@@ -21,7 +20,7 @@ public:
   int end(int code) const;
 
 private:
-  std::vector<std::filesystem::path> folders;
+  std::filesystem::path run, exportTo; ///< empty: none, or not new
 };
 
 } // namespace heddle::tools

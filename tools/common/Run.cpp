@@ -279,10 +279,17 @@ static std::string makeFolder(const fs::path &folder, const char *purpose) {
   return "";
 }
 
-/// Locks a run's folder until this process ends. Returns an error text, or an
-/// empty text.
-static std::string lockFolder(const fs::path &folder) {
+/// The lock of the run's folder, which this process holds until it ends.
+static std::optional<runtime::RunLock> &runLock() {
   static std::optional<runtime::RunLock> lock;
+  return lock;
+}
+
+bool tools::holdsRunFolder() { return runLock().has_value(); }
+
+/// Locks a run's folder. Returns an error text, or an empty text.
+static std::string lockFolder(const fs::path &folder) {
+  std::optional<runtime::RunLock> &lock = runLock();
   if (lock)
     return "";
   auto taken = runtime::RunLock::take(folder);
@@ -371,6 +378,8 @@ static int trainSession(fs::path artifact, TrainFlags flags,
     options.output.clear();
   if (initialize)
     options.weights = weightsFor(**session, flags.session);
+  else
+    options.weights = flags.session.weights; // of a run that is resumed
 
   runtime::Expected<runtime::TrainOutcome> outcome = runtime::TrainOutcome();
   {

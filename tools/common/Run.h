@@ -102,6 +102,8 @@ std::string checkTrainFlags(const TrainFlags &flags);
 /// empty text. Called early, so that a folder that cannot be made does not cost
 /// a run.
 std::string makeTrainFolders(const TrainFlags &flags);
+/// Returns whether this process has locked a run's folder.
+bool holdsRunFolder();
 
 /// Load an artifact and train or evaluate it. Return the exit code. In a job,
 /// process 0 names the artifact; the others' path is ignored.

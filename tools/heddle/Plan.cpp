@@ -293,6 +293,13 @@ static void writeReport(const PlanSearch &search, const std::string &command) {
   llvm::outs() << "\n";
 }
 
+/// Returns the file of a cluster whose kinds of device have another order than
+/// the given one, beside the plan's file.
+static std::string getOrderedCluster(const std::string &plan) {
+  std::filesystem::path file(plan);
+  return file.replace_extension(".cluster.json").string();
+}
+
 /// If the plan has the kinds of device in another order than the cluster,
 /// writes a cluster of that order beside the plan's file and chooses it in the
 /// flags. Returns an error text, or an empty text.
@@ -307,8 +314,7 @@ static std::string useOrderedCluster(const PlanSearch &search,
     return llvm::toString(cluster.takeError());
   std::string path = "CLUSTER";
   if (!plan.empty()) {
-    std::filesystem::path file(plan);
-    path = file.replace_extension(".cluster.json").string();
+    path = getOrderedCluster(plan);
     runtime::Status status = runtime::writeFileAtomically(
         path, writeCluster(orderKinds(*cluster, kinds)));
     if (!status.ok())
@@ -318,6 +324,25 @@ static std::string useOrderedCluster(const PlanSearch &search,
   return "";
 }
 
+/// Returns an error text if the cluster that useOrderedCluster() may write
+/// would replace the given one.
+static std::string checkOrderedCluster(const std::string &plan,
+                                       const ClusterChoice &choice) {
+  llvm::Expected<const Cluster &> cluster = choice.load();
+  if (!cluster) {
+    llvm::consumeError(cluster.takeError()); // the search reports it
+    return "";
+  }
+  std::error_code ignored;
+  std::string path = getOrderedCluster(plan);
+  if (plan.empty() || cluster->groups.size() < 2 ||
+      !std::filesystem::equivalent(path, choice.getName().str(), ignored))
+    return "";
+  return "-o: a cluster with another order of its kinds of device would be "
+         "written to '" +
+         path + "', which is the given cluster; give the plan another name";
+}
+
 static int runPlan(PlanCommandFlags &flags) {
   if (flags.front.isAsked)
     return runPlanFront(flags.compile, flags.planner, flags.front, flags.output,
@@ -325,6 +350,10 @@ static int runPlan(PlanCommandFlags &flags) {
   if (!flags.output.empty())
     if (std::string problem = checkOutput("-o", flags.output); !problem.empty())
       return reportError(problem);
+  if (std::string problem =
+          checkOrderedCluster(flags.output, flags.compile.options.cluster);
+      !problem.empty())
+    return reportError(problem);
   flags.planner.ordersKinds = true;
   std::optional<PlanSearch> search =
       planModel(flags.compile, flags.planner, /*choosesBatch=*/true);

@@ -1,6 +1,7 @@
 //===- Bounds.cpp - Bounds of a candidate ---------------------------------===//
 
 #include "Bounds.h"
+#include "Extrapolation.h"
 #include "MeshAxes.h"
 #include "heddle/Stages/StageSchedule.h"
 #include <algorithm>
@@ -72,6 +73,8 @@ struct PipelineWork {
   double waiting = 1;
   /// Whether the planner decides the layers of each stage.
   bool isBalanced = true;
+  /// Whether the device of the first stage has the last one, too.
+  bool endsOnFirst = false;
 
   /// Returns a lower bound of every pipeline.
   double getBound() const {
@@ -92,9 +95,9 @@ struct PipelineWork {
   }
 
 private:
-  /// Returns a lower bound of the pipelines whose last device has `last`
-  /// layers. A device waits for one chunk of each device before it, at the
-  /// beginning and at the end.
+  /// Returns a lower bound of the pipelines in which the device of the last
+  /// stage has `last` layers. A device waits for one chunk of each device
+  /// before it, at the beginning and at the end.
   double getBoundOf(double last) const {
     double others = layers - last;
     auto getBusy = [&](double count) {
@@ -115,10 +118,13 @@ private:
     double ofFirst = std::max(chunks, others - (stages - 2) * most);
     if (waiting < 1)
       ofFirst = last;
-    busiest =
-        std::max(busiest, microBatches * (last * layer + head) +
-                              getFill(stages - 1, others) + ofFirst * update);
-    return std::min(busiest, std::max(getBusy(most + 1), alone));
+    if (!endsOnFirst)
+      busiest =
+          std::max(busiest, microBatches * (last * layer + head) +
+                                getFill(stages - 1, others) + ofFirst * update);
+    // A single other device has exactly `most` layers.
+    return stages == 2 ? busiest
+                       : std::min(busiest, std::max(getBusy(most + 1), alone));
   }
   /// Returns the seconds of the first chunks of devices that have `count`
   /// layers together. Those of one device differ by one layer at most.
@@ -220,14 +226,14 @@ bool BoundModel::statesStorage() const {
 }
 
 /// Returns a lower bound of the layers of a pipeline's first stage. A slow
-/// device may have only one layer. Stages that the user states may have any
-/// number.
+/// device may have only one layer. Stages without a decided number of layers
+/// may have any.
 double BoundModel::getLeastLayers(const Candidate &candidate) const {
-  if (request.stated && request.stated->numStages > 0)
+  if (!extrapolates(request, candidate))
     return 0;
-  auto layers = double(request.program.layers.value_or(1));
   return request.cluster.groups.empty()
-             ? std::floor(layers / double(candidate.mesh.pipeline))
+             ? std::floor(double(*request.program.layers) /
+                          double(candidate.mesh.pipeline))
              : 1;
 }
 
@@ -375,7 +381,8 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
   pipeline.layer =
       getSeconds(step.layer, step.computingOfLayer, step.fixedOfLayer);
   pipeline.head = step.all.headProducts / devices;
-  pipeline.isBalanced = getLeastLayers(candidate) > 0;
+  pipeline.isBalanced = isPipeline && extrapolates(request, candidate);
+  pipeline.endsOnFirst = candidate.mesh.schedule == PipelineSchedule::ZBV;
   // The last layer of a program need not be computed again. The segments of a
   // stage may begin and end within a layer.
   double again =

@@ -112,7 +112,9 @@ llvm::Error Judge::findPrices(const Candidate &candidate, ProgramSize size,
     }
     ++rounds;
     Prices &price = prices[name];
-    price.prediction.predicted = price.expected;
+    // The simulated step may have fewer micro-batches than the decided one.
+    price.prediction.predicted =
+        price.expected * double(candidate.microBatches) / double(microBatches);
     price.prediction.simulated = simulation->exposed;
     price.prediction.step = simulation->seconds;
     if (!best || simulation->seconds < best->prediction.step) {

@@ -247,27 +247,12 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   return Judgement{std::move(compiled->plan), figures};
 }
 
-/// The layers of each stage of the two pipelines that stand for deeper ones,
-/// and the micro-batches of their steps.
-static constexpr int64_t kInStage[] = {1, 2}, kMicroBatches = 4;
-
-/// Returns the factor by which the layers of these pipelines are multiplied.
-/// Recomputation recognizes layers by their repetition.
-static int64_t getStageFactor(const Candidate &candidate) {
-  return candidate.recompute == RecomputeMode::None ? 1 : 2;
-}
+/// The micro-batches of the steps of the two pipelines that stand for deeper
+/// ones.
+static constexpr int64_t kMicroBatches = 4;
 
 bool Judge::extrapolates(const Candidate &candidate) const {
-  // Stated stages name all layers. A program of few layers leaves so much
-  // memory that an open schedule would choose differently.
-  if ((request.stated && request.stated->numStages > 0) ||
-      candidate.leavesSchedule)
-    return false;
-  std::optional<int64_t> layers = request.program.layers;
-  if (!layers || *layers <= kMoreLayers || *layers < candidate.getNumStages())
-    return false;
-  return candidate.mesh.pipeline == 1 ||
-         *layers >= 2 * kInStage[1] * getStageFactor(candidate);
+  return heddle::extrapolates(request, candidate);
 }
 
 llvm::Expected<Plan> Judge::plan(const Candidate &candidate) {

@@ -3,16 +3,12 @@
 #ifndef HEDDLE_LIB_PLANNER_JUDGE_JUDGETOOLS_H
 #define HEDDLE_LIB_PLANNER_JUDGE_JUDGETOOLS_H
 
+#include "../Bounds/Extrapolation.h"
 #include "Judge.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Location.h"
 
 namespace heddle {
-
-/// The numbers of layers of the programs that stand for a deeper one. Two
-/// layers are the fewest that repeat. The difference between two and four
-/// layers shows the figures of a layer.
-constexpr int64_t kFewLayers = 2, kMoreLayers = 4;
 
 /// Adds entries that keep the factors of tensor parallelism whole for the
 /// operators of the globs.

@@ -267,8 +267,7 @@ void PlanSearch::predictPipelines() {
       continue;
     entry.isPredicted = true;
     entry.bounds.seconds = std::max(entry.bounds.seconds, predicted->seconds);
-    entry.bounds.state = double(predicted->getNeededMemory() + extraMemory);
-    entry.bounds.kept = entry.bounds.arena = 0;
+    entry.predictedMemory = double(predicted->getNeededMemory());
     if (getMemory(entry) <= double(memory) && getSeconds(entry) < getEnough() &&
         (!better || getSeconds(entry) < getSeconds(*better)))
       better = &entry;

@@ -34,9 +34,10 @@ struct SearchEntry {
   bool isJudged = false;
   /// Whether a schedule that compared this candidate was judged.
   bool isCovered = false;
-  /// Whether `bounds` has the predicted time and memory of a pipeline whose
-  /// stages have been compiled. To judge it repeats the prediction.
+  /// Whether `bounds` has the predicted time of a pipeline whose stages have
+  /// been compiled. To judge it repeats the prediction.
   bool isPredicted = false;
+  double predictedMemory = 0; ///< bytes, if it is predicted
 };
 
 /// One search: what is known so far, and how it goes on.
@@ -87,7 +88,9 @@ private:
   double getMemory(const SearchEntry &entry) const {
     // An open schedule fills the memory, so the memory of other candidates does
     // not correct its estimate.
-    if (entry.candidate.leavesSchedule || entry.isPredicted)
+    if (entry.isPredicted)
+      return entry.predictedMemory;
+    if (entry.candidate.leavesSchedule)
       return entry.bounds.state + entry.bounds.arena;
     return entry.bounds.state +
            std::max(entry.bounds.kept,
@@ -100,8 +103,9 @@ private:
   /// Returns whether the candidate may fit, by its bounds. A predicted memory
   /// that slightly exceeds the limit may fit with all layers.
   bool hasRoom(const SearchEntry &entry) const {
-    return getLeastMemory(entry) <=
-           double(memory) * (entry.isPredicted ? 1 + kNearMiss : 1);
+    double limit = double(memory);
+    return getLeastMemory(entry) <= limit &&
+           entry.predictedMemory <= limit * (1 + kNearMiss);
   }
   /// Returns the judged candidate that needs least memory; null if none could
   /// be compiled.

@@ -332,13 +332,19 @@ agreeOnVariables(const Manifest &manifest, const fs::path &directory,
   bool evaluates = use == CheckpointUse::Evaluate;
   auto modelVariables = readModelVariables(directory);
   HEDDLE_RT_RETURN_IF_ERROR(modelVariables.status());
+  auto fail = [&](const std::string &name, const char *what) {
+    return error("variable '" + name + "': " + what +
+                 "; was it written by another model or optimizer?" +
+                 (evaluates ? ""
+                            : " To go on with another optimizer, export the "
+                              "weights (--export) and start from them "
+                              "(--weights)"));
+  };
   for (const std::string &name : found) {
     bool ignored =
         evaluates && !(*modelVariables && (*modelVariables)->contains(name));
     if (!ignored && !manifest.findTensor(name))
-      return error("variable '" + name +
-                   "': is not of this model; was it written by another model "
-                   "or optimizer?");
+      return fail(name, "is not of this model");
   }
   std::vector<size_t> used = checkpointTensors(manifest);
   std::erase_if(used, [&](size_t tensor) {
@@ -347,9 +353,7 @@ agreeOnVariables(const Manifest &manifest, const fs::path &directory,
   });
   for (size_t tensor : used)
     if (!found.contains(manifest.tensors[tensor].name))
-      return error("variable '" + manifest.tensors[tensor].name +
-                   "': is missing; was it written by another model or "
-                   "optimizer?");
+      return fail(manifest.tensors[tensor].name, "is missing");
   return used;
 }
 
