@@ -7,6 +7,8 @@
 #include "dialects/Rt/Rt.h"
 #include "heddle/Lower/Passes.h"
 #include "heddle/Schedule/Passes.h"
+#include "heddle/Sharding/CollectiveCosts.h"
+#include "heddle/Sharding/ReshardSequence.h"
 #include "heddle/Simulate/Communications.h"
 #include "heddle/Simulate/CostModel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -18,8 +20,9 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// A computation, with the properties by which its call is recognized.
-struct Computation {
+/// An op that becomes a call, with the properties by which the call is
+/// recognized.
+struct TimedOp {
   Operation *op; ///< in the module that is ordered
   ServesAttr serves;
   bool isKernel;
@@ -29,57 +32,101 @@ struct Computation {
            isKernel == isa<rt::LaunchOp>(call.getOperation());
   }
 };
-using Computations = llvm::StringMap<SmallVector<Computation>>;
+
+/// The ops of a function that become calls, in their order.
+struct TimedOps {
+  SmallVector<TimedOp> computations, collectives;
+};
+
+/// Attaches the predictions of a cost model to the ops of a module.
+class TimeWriter {
+public:
+  TimeWriter(CostModel &model, const MeshTopology &topology, MeshAttr mesh)
+      : model(model), topology(topology), mesh(mesh) {}
+
+  /// Gives each op of a function the times of its call in `program`.
+  void attach(rt::ProgramOp program, const TimedOps &ops);
+
+private:
+  void attachToComputation(Operation *op, rt::DeviceCallOpInterface call);
+  void attachToCollective(Operation *op, rt::DeviceCallOpInterface call);
+
+  CostModel &model;
+  const MeshTopology &topology;
+  MeshAttr mesh;
+};
 } // namespace
 
-/// Returns the computations of each function of a copy, in their order.
-/// `originals` are the ops that were copied.
-static Computations
-getComputations(ModuleOp copy,
-                const llvm::DenseMap<Operation *, Operation *> &originals) {
-  Computations computations;
+/// Returns the ops of each function of a copy that become calls. `originals`
+/// are the ops that were copied.
+static llvm::StringMap<TimedOps>
+getTimedOps(ModuleOp copy,
+            const llvm::DenseMap<Operation *, Operation *> &originals) {
+  llvm::StringMap<TimedOps> timed;
   for (auto function : copy.getOps<func::FuncOp>()) {
     if (function.isExternal() || function->hasAttr(kKernelAttrName) ||
         !function.getBody().hasOneBlock())
       continue;
+    TimedOps &ops = timed[function.getName()];
     for (Operation &op : function.getBody().front())
       if (Operation *original = originals.lookup(&op);
-          original && !op.hasTrait<comm::Collective>() &&
-          !op.hasTrait<OpTrait::ConstantLike>())
-        computations[function.getName()].push_back(
-            {original, getServes(&op), isa<func::CallOp>(op)});
+          original && !op.hasTrait<OpTrait::ConstantLike>()) {
+        bool communicates = op.hasTrait<comm::Collective>();
+        (communicates ? ops.collectives : ops.computations)
+            .push_back({original, getServes(&op), isa<func::CallOp>(op)});
+      }
   }
-  return computations;
+  return timed;
 }
 
-/// Gives each computation the time of its call. Computations and calls stand in
-/// the same order. A computation may have no call, because views take no time.
-/// A call may have no computation, because some calls copy.
-static void attach(rt::ProgramOp program, ArrayRef<Computation> computations,
-                   CostModel &model) {
-  Builder builder(program.getContext());
-  for (const Computation &computation : computations)
-    computation.op->setDiscardableAttr(kSecondsAttrName,
-                                       builder.getF64FloatAttr(0));
+static void setNumber(Operation *op, StringRef name, double number) {
+  op->setDiscardableAttr(name,
+                         Builder(op->getContext()).getF64FloatAttr(number));
+}
+
+void TimeWriter::attachToComputation(Operation *op,
+                                     rt::DeviceCallOpInterface call) {
+  if (FailureOr<double> seconds = model.getSeconds(call); succeeded(seconds))
+    setNumber(op, kSecondsAttrName, *seconds);
+  setNumber(op, kSlowdownAttrName, model.getSlowdown(call));
+}
+
+void TimeWriter::attachToCollective(Operation *op,
+                                    rt::DeviceCallOpInterface call) {
+  double onLinks = getCollectiveCost(op, mesh, topology).seconds;
+  Communication communication = getCommunication(call, topology, mesh);
+  double seconds = model.getSeconds(communication, onLinks);
+  if (onLinks > 0)
+    setNumber(op, kLinkFactorAttrName, seconds / onLinks);
+  setNumber(op, kLoadAttrName, model.getLoad(communication, seconds));
+}
+
+/// Ops and calls stand in the same order. An op may have no call, because views
+/// take no time. A call may have no op, because some calls copy.
+void TimeWriter::attach(rt::ProgramOp program, const TimedOps &ops) {
+  ArrayRef<TimedOp> computations = ops.computations;
+  ArrayRef<TimedOp> collectives = ops.collectives;
+  for (const TimedOp &computation : computations)
+    setNumber(computation.op, kSecondsAttrName, 0);
   program->walk([&](rt::DeviceCallOpInterface call) {
-    if (isCommunication(call))
+    bool communicates = isCommunication(call);
+    ArrayRef<TimedOp> &left = communicates ? collectives : computations;
+    auto *found = llvm::find_if(
+        left, [&](const TimedOp &timed) { return timed.becomes(call); });
+    if (found == left.end())
       return;
-    auto *found =
-        llvm::find_if(computations, [&](const Computation &computation) {
-          return computation.becomes(call);
-        });
-    if (found == computations.end())
-      return;
-    if (FailureOr<double> seconds = model.getSeconds(call); succeeded(seconds))
-      found->op->setDiscardableAttr(kSecondsAttrName,
-                                    builder.getF64FloatAttr(*seconds));
-    computations = computations.drop_front(found + 1 - computations.begin());
+    if (communicates)
+      attachToCollective(found->op, call);
+    else
+      attachToComputation(found->op, call);
+    left = left.drop_front(found + 1 - left.begin());
   });
 }
 
 LogicalResult heddle::attachUnitTimes(ModuleOp module,
                                       const CompileOptions &options) {
-  if (!options.makeCostModel)
+  MeshRef mesh = getMesh(module);
+  if (!options.makeCostModel || !mesh)
     return success();
   // Drops warnings and remarks: the module itself goes through the same passes
   // later, which then emit them. An error ends the compilation here.
@@ -96,7 +143,7 @@ LogicalResult heddle::attachUnitTimes(ModuleOp module,
   shorten.addPass(createShortenLivesPass());
   if (failed(shorten.run(*copy)))
     return failure();
-  Computations computations = getComputations(*copy, originals);
+  llvm::StringMap<TimedOps> timed = getTimedOps(*copy, originals);
   PassManager lower(module.getContext(), ModuleOp::getOperationName());
   buildExecutablePipeline(lower);
   if (failed(lower.run(*copy)))
@@ -104,9 +151,12 @@ LogicalResult heddle::attachUnitTimes(ModuleOp module,
   std::unique_ptr<CostModel> model = options.makeCostModel(*copy);
   if (!model)
     return success();
+  auto sequences = ReshardSequences::create(module, mesh, options.cluster);
+  if (failed(sequences))
+    return failure();
+  TimeWriter writer(*model, sequences->getTopology(), mesh.mesh);
   for (auto program : copy->getOps<rt::ProgramOp>())
-    if (auto known = computations.find(program.getSymName());
-        known != computations.end())
-      attach(program, known->second, *model);
+    if (auto known = timed.find(program.getSymName()); known != timed.end())
+      writer.attach(program, known->second);
   return success();
 }

@@ -7,10 +7,10 @@
 
 namespace heddle {
 
-/// Gives the computations of a module of phase `kernels` the attribute
-/// kSecondsAttrName, by which the scheduler orders them. Its value is the time
-/// that `options.makeCostModel` predicts for the call that the computation
-/// becomes. Does nothing without such a model. Fails, with the errors of the
+/// Gives the computations and collectives of a module of phase `kernels` the
+/// attributes of heddle/Schedule/Passes.h, by which the scheduler orders them.
+/// Their values are what `options.makeCostModel` predicts for the call that the
+/// op becomes. Does nothing without such a model. Fails, with the errors of the
 /// passes, if the module cannot be lowered to calls.
 mlir::LogicalResult attachUnitTimes(mlir::ModuleOp module,
                                     const CompileOptions &options);

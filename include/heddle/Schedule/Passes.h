@@ -11,9 +11,21 @@
 
 namespace heddle {
 
-/// An f64 attribute: the seconds that the op takes (heddle-order-program). An
-/// op without it takes the time of the cluster's roofline.
+// The measured times of ops, as f64 attributes (heddle-order-program).
+
+/// The seconds of a computation. Without it, a computation takes the time of
+/// the cluster's roofline.
 inline constexpr llvm::StringLiteral kSecondsAttrName = "schedule.seconds";
+/// The factor by which a computation takes longer while a collective of load 1
+/// is under way; 1 without it.
+inline constexpr llvm::StringLiteral kSlowdownAttrName = "schedule.slowdown";
+/// The time of a collective as a multiple of its time by the latency and the
+/// bandwidth of the cluster's links; 1 without it.
+inline constexpr llvm::StringLiteral kLinkFactorAttrName =
+    "schedule.link_factor";
+/// How much a collective slows computations down, from 0 (not at all) to 1 (by
+/// their slowdown); 1 without it.
+inline constexpr llvm::StringLiteral kLoadAttrName = "schedule.load";
 
 /// The places of a collective's start and wait. Both lie between the op that
 /// computes its operand and the first op that reads its result.

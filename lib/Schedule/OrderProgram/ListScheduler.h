@@ -34,7 +34,12 @@ struct UnitBuffer {
 
 struct Unit {
   int32_t queue = 0; ///< 0: computations
-  double seconds = 0;
+  double seconds = 0; ///< if no unit of another queue runs
+  /// Of a computation: the factor by which it takes longer while a collective
+  /// of load 1 runs; at least 1.
+  double slowdown = 1;
+  /// Of a collective: how much of the device it occupies, from 0 to 1.
+  double load = 1;
   /// Needs no data of the batch, such as the gather of a weight, and could
   /// start at once. How far it runs ahead is limited
   /// (ScheduleLimits::aheadBytes).
@@ -61,6 +66,7 @@ struct ScheduleBounds {
   double computation = 0;  ///< the sum of the units on queue 0
   double links = 0;        ///< the largest sum of any other queue
   double criticalPath = 0; ///< the longest chain of units
+  // Slowdowns are not counted.
 
   double get() const {
     return std::max(computation, std::max(links, criticalPath));

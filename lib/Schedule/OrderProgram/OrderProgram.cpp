@@ -303,7 +303,10 @@ void OrderProgram::runOnOperation() {
     if (!function.isExternal() && !function->hasAttr(kKernelAttrName) &&
         function.getBody().hasOneBlock())
       orderFunction(function);
-  module.walk(
-      [](Operation *op) { op->removeDiscardableAttr(kSecondsAttrName); });
+  module.walk([](Operation *op) {
+    for (StringRef name : {kSecondsAttrName, kSlowdownAttrName,
+                           kLinkFactorAttrName, kLoadAttrName})
+      op->removeDiscardableAttr(name);
+  });
   context.reset();
 }

@@ -102,6 +102,11 @@ void Player::begin(int32_t unit) {
   isTooLong |= now + std::max(queue.workLeft, path[unit]) > atMost;
   queue.runs = unit;
   queue.end = now + it.seconds;
+  if (it.queue == 0) {
+    secondsLeft = it.seconds;
+    pace = 1;
+    paceSince = now;
+  }
   queue.workLeft -= it.seconds;
 }
 
@@ -116,6 +121,23 @@ void Player::end(int32_t unit) {
   for (int32_t later : before[unit])
     if (--waitsFor[later] == 0)
       release(later);
+}
+
+void Player::setPace() {
+  Queue &computing = queues.front();
+  if (computing.runs < 0)
+    return;
+  double load = 0;
+  for (const Queue &queue : llvm::drop_begin(queues))
+    if (queue.runs >= 0)
+      load = std::max(load, graph.units[queue.runs].load);
+  double next = 1 + (graph.units[computing.runs].slowdown - 1) * load;
+  if (next == pace)
+    return;
+  secondsLeft = std::max(0.0, secondsLeft - (now - paceSince) / pace);
+  pace = next;
+  paceSince = now;
+  computing.end = now + secondsLeft * pace;
 }
 
 bool Player::mustWait(int32_t unit) const {
@@ -184,6 +206,7 @@ std::optional<Schedule> Player::play(ArrayRef<double> rank, double atMost) {
       break;
     if (isTooLong)
       return std::nullopt;
+    setPace();
     now = std::numeric_limits<double>::infinity();
     for (const Queue &queue : queues)
       if (queue.runs >= 0)

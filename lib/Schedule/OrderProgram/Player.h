@@ -54,7 +54,7 @@ private:
   struct Queue {
     Heap ready, readyAhead;
     int32_t runs = -1;   ///< the unit that runs; -1: none
-    double end = 0;      ///< of that unit
+    double end = 0;      ///< of that unit, at its present pace
     double workLeft = 0; ///< seconds of the units that have not begun
   };
 
@@ -70,6 +70,8 @@ private:
   bool force();
   void begin(int32_t unit);
   void end(int32_t unit);
+  /// Slows the computation that runs down by the collectives that run now.
+  void setPace();
 
   const UnitGraph &graph;
   ScheduleLimits limits;
@@ -87,6 +89,10 @@ private:
   std::vector<bool> isAwaited; // by buffer: written ahead, not yet read
   std::vector<Queue> queues;
   double now = 0;
+  // Of the computation that runs: how many times longer it takes now than
+  // alone, the time since which this holds, and the seconds that were left then
+  // if it ran alone.
+  double pace = 1, paceSince = 0, secondsLeft = 0;
   int64_t liveBytes = 0, aheadBytes = 0;
   bool isTooLong = false;
   Schedule schedule;

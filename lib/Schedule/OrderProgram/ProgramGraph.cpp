@@ -129,22 +129,37 @@ Work GraphBuilder::getWork(Operation &op) {
   return work;
 }
 
+/// Returns the number that a measurement has attached to an op, or `absent`.
+static double getNumber(Operation &op, StringRef name, double absent) {
+  auto number = op.getAttrOfType<FloatAttr>(name);
+  return number ? number.getValueAsDouble() : absent;
+}
+
+/// Returns the type whose rate limits a computation. Products and attention
+/// compute in the type of their operands, kernels in f32.
+static Type getComputeType(Operation &op) {
+  if (isa<func::CallOp>(op) || op.getNumOperands() == 0)
+    return Float32Type::get(op.getContext());
+  return getElementTypeOrSelf(*op.operand_type_begin());
+}
+
 void GraphBuilder::setQueueAndTime(Operation &op, Unit &unit) {
   if (isa<StoreOp>(op))
     return;
   if (AxisListAttr axes = getCollectiveAxes(&op)) {
     unit.queue =
         topology.getOutermostLevel(getAxisMask(mesh, axes.getAxes())) + 1;
-    unit.seconds = getCollectiveCost(&op, mesh, topology).seconds;
+    unit.seconds = getCollectiveCost(&op, mesh, topology).seconds *
+                   getNumber(op, kLinkFactorAttrName, 1);
+    unit.load = getNumber(op, kLoadAttrName, 1);
     return;
   }
-  if (auto seconds = op.getAttrOfType<FloatAttr>(kSecondsAttrName)) {
-    unit.seconds = seconds.getValueAsDouble();
+  unit.slowdown = getNumber(op, kSlowdownAttrName, 1);
+  if (op.hasAttr(kSecondsAttrName)) {
+    unit.seconds = getNumber(op, kSecondsAttrName, 0);
     return;
   }
-  Type type = op.getNumOperands()
-                  ? getElementTypeOrSelf(*op.operand_type_begin())
-                  : Type(Float32Type::get(op.getContext()));
+  Type type = getComputeType(op);
   const ClusterDevice &device = topology.getCluster().device;
   Work work = getWork(op);
   if (work.flops > 0 && isa<FloatType>(type) && !getProductRate(type, device))

@@ -33,7 +33,8 @@ struct ProgramGraph {
 
 /// Builds the graph of a program's block. A collective is on the queue of the
 /// outermost level of links that it uses, whose numbers start from 1. A
-/// computation takes the time of a roofline.
+/// computation takes the time of a roofline. Measured times that are attached
+/// to ops (heddle/Schedule/Passes.h) come before those of the cluster.
 ///
 /// The new value of a variable is computed in the variable's memory. So the
 /// unit that computes it is after all units that read the old value, as far as

@@ -56,6 +56,22 @@ UnitGraph makeHalves(int layers) {
   return graph;
 }
 
+TEST(ListScheduler, CommunicationSlowsComputationDown) {
+  // The collective runs from 0 to 4 and occupies half of the device, so the
+  // computation is slowed down by half of its slowdown during this time.
+  UnitGraph graph;
+  int32_t collective = add(graph, 1, 4);
+  int32_t computation = add(graph, 0, 10);
+  int32_t next = add(graph, 0, 1, {computation});
+  graph.units[collective].load = 0.5;
+  graph.units[computation].slowdown = 1.5;
+  graph.units[next].slowdown = 3;
+  Schedule schedule = scheduleByRank(graph, {0, 1, 2});
+  // 4 seconds at a pace of 1.25 do 3.2 seconds of work.
+  EXPECT_DOUBLE_EQ(schedule.start[next], 4 + 10 - 3.2);
+  EXPECT_DOUBLE_EQ(schedule.seconds, 4 + 10 - 3.2 + 1);
+}
+
 TEST(ListScheduler, HalvesHideEachOther) {
   UnitGraph graph = makeHalves(8);
   Schedule schedule = findSchedule(graph, {});
