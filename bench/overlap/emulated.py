@@ -55,7 +55,7 @@ class Bench:
             sys.exit(f"heddle {' '.join(arguments)}:\n{result.stderr}")
         return result
 
-    def cluster(self, bandwidth, latency=LATENCY):
+    def cluster(self, bandwidth):
         path = os.path.join(self.options.folder, f"links-{bandwidth:.6e}.json")
         with open(path, "w") as file:
             json.dump({
@@ -63,7 +63,7 @@ class Bench:
                 "device": {"kind": "core", "memory": 1 << 34,
                            "memory_bandwidth": 1e10, "launch": 1e-6,
                            "peak": {"f32": 1e11}},
-                "levels": [{"name": "wire", "count": 2, "latency": latency,
+                "levels": [{"name": "wire", "count": 2, "latency": LATENCY,
                             "bandwidth": bandwidth, "links": 1}]}, file)
         return path
 
@@ -127,11 +127,9 @@ def main():
     none, _ = bench.compile("none", free)
     runs = [bench.train(none, free) for _ in range(options.runs)]
     compute = statistics.median(run["step"]["measured"] for run in runs)
-    # The time of the links is a + b / bandwidth.
-    slow, fast = 1e7, 1e12
-    at_slow, at_fast = (
-        links_bound(bench.simulate(none, bench.cluster(bandwidth)))
-        for bandwidth in (slow, fast))
+    # The bound of the links counts no latency, so it is inverse to bandwidth.
+    slow = 1e7
+    at_slow = links_bound(bench.simulate(none, bench.cluster(slow)))
     print(f"computation of none: {compute:.3f} s, of it the head "
           f"{100 * head_share(runs[0]):.1f} %", flush=True)
 
@@ -146,7 +144,7 @@ def main():
     results = []
     profile = ["--profile", bench.profile]
     for ratio in map(float, options.ratios.split(",")):
-        bandwidth = (at_slow - at_fast) * slow / (ratio * compute - at_fast)
+        bandwidth = at_slow * slow / (ratio * compute)
         cluster = bench.cluster(bandwidth)
         longer = max(1, ratio) * compute
         programs = {schedule: bench.compile(schedule, cluster, *profile)
