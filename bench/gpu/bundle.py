@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Packs what a GPU machine needs to run bench/gpu/stages.py, without a compiler.
+"""Packs the files with which bench/gpu/stages.py runs on a machine without the compiler.
 
     bench/gpu/bundle.py [--build build] [-o gpu-bundle.tar.xz] [--emulated] [--cases one,bf16]
 
-Compiles GPT-2 124M, 355M and 1558M for a GPU, and the small models of the
-numerics matrix for a GPU and for this CPU; trains the latter on the CPU. The tar
-has the package of tools/package, the artifacts, the CPU's losses and the scripts.
---emulated: packs only the small models, with kernels for the emulated GPU, to rehearse
-on this machine. Ends with an error above 64 MiB.
+Compiles GPT-2 124M, 355M and 1558M for a GPU. Compiles the small models of the
+numerics matrix for a GPU and for this CPU, and trains them on the CPU. The archive
+contains the package of tools/package, the artifacts for the GPU, the CPU's losses and
+the scripts. With --emulated, the archive contains only the small models, with kernels
+for the emulated GPU, so that stages.py can be rehearsed on this machine. An archive of
+more than 64 MiB is an error.
 """
 
 import argparse
@@ -22,11 +23,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_BYTES = 64 << 20
 STEPS = 4
 
-# GPT-2's sizes: layers, hidden size, heads, rows of 1024 tokens.
+# For each size of GPT-2: layers, hidden size, heads, and rows of 1024 tokens in a batch.
 LARGE = {"124M": (12, 768, 12, 8), "1558M": (48, 1600, 25, 4), "355M": (24, 1024, 16, 8)}
 SMALL = ["--layers", "2", "--hidden", "64", "--heads", "4", "--vocab", "256",
          "--seq", "32", "--batch", "8", "--no-dropout"]
-# The numerics matrix: options of a plan, and the bound of a loss's relative error.
+# The numerics matrix. For each case: options of `heddle compile`, and the bound on the
+# relative error of a loss.
 MATRIX = {
     "one": ([], 1e-5),
     "bf16": (["--bf16"], 5e-3),

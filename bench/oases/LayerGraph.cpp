@@ -76,8 +76,9 @@ private:
     for (int half = 1; half >= 0; --half)
       for (int part = step.parts; part-- > 0;) {
         int32_t recomputed = again[part][half];
-        // The segment is computed again at the earliest beside the all-reduce
-        // of the gradient that it serves, so that its values live briefly.
+        // The half-layer is computed again not before the all-reduce of the
+        // gradient that enters it, so that its values live briefly. The two
+        // may run at the same time.
         if (step.recompute == Recompute::Communication)
           recomputed = add(0, forward(half),
                            {inputs[part][2 * layer + half], gradientOf(part)});
@@ -87,8 +88,9 @@ private:
       }
   }
 
-  /// Returns the last gradient of the part before its all-reduce, or the last
-  /// value of the forward pass.
+  /// Returns the computation that made the part's last gradient. The gradient's
+  /// all-reduce may still run. Before the first gradient, returns the last
+  /// all-reduce of the part's forward pass.
   int32_t gradientOf(int part) const {
     auto found = gradients.find(part);
     return found == gradients.end() ? reduced[part] : found->second;

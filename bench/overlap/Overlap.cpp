@@ -2,12 +2,14 @@
 //
 // Runs the programs of overlap.mlir on two devices of one core each. The links
 // are emulated, so that the all-reduce takes a chosen multiple ("ratio") of the
-// product's time. If it hides behind the product, both at once take as long as
-// the longer of the two: "of longer" is 1.
+// product's time. If the two overlap completely, they take together as long as
+// the longer one alone. The column "of longer" is the quotient of these times,
+// which is then 1.
 //
-// Then a lone pair: an all-reduce that needs the product's result, and whose
-// own result is read next. The scheduler cuts product and all-reduce into row
-// chunks, so that one chunk is summed while the next one is computed.
+// Then runs a lone pair, a product and the all-reduce of its result. The next
+// op needs the sum, so nothing else can run beside the all-reduce. The
+// scheduler cuts both into row chunks, so that one chunk is summed while the
+// next one is computed.
 //
 // Times are medians, in milliseconds. The programs take turns, so that other
 // work on the machine slows all of them.
@@ -28,9 +30,9 @@ using namespace heddle::runtime;
 namespace {
 
 constexpr int rounds = 31;
-constexpr double bytes = 4 << 20;     // of the all-reduce
-constexpr double pairBytes = 8 << 20; // of the pair's
-constexpr double latency = 20e-6;     // of a message
+constexpr double bytes = 4 << 20;     // the buffer of the all-reduce
+constexpr double pairBytes = 8 << 20; // the buffer of the pair's all-reduce
+constexpr double latency = 20e-6;     // seconds of a message
 
 double median(std::vector<double> values) {
   auto middle = values.begin() + ptrdiff_t(values.size() / 2);
@@ -67,7 +69,8 @@ measure(const std::array<Program, n> &programs) {
 
 /// Returns a network in which an all-reduce of two ranks takes the given time.
 NetworkInfo makeNetwork(double reducedBytes, double seconds) {
-  // Two ranks reduce in two steps, and each sends the buffer's size in all.
+  // An all-reduce of two ranks has two steps. In each step a rank sends half of
+  // the buffer.
   double bandwidth = reducedBytes / (seconds - 2 * latency);
   return NetworkInfo{"bench", {{"all", 2, latency, bandwidth}}};
 }

@@ -2,9 +2,10 @@
 
     optimality.py PLANNER_BENCH HEDDLE CONFIGS [--stride N] [--case NAME ...]
 
-gpt2 and llama with two layers (the sizes of gpt2.json and Llama-3.2-1B.json in the
-folder CONFIGS), 8 rows of 512 tokens, on 2 and 4 devices of a DGX A100 and on two servers
-of two devices each. planner_bench says which plans the subspace has.
+The models are gpt2 and llama with two layers each. The folder CONFIGS has their configs,
+gpt2.json and Llama-3.2-1B.json. A batch has 8 rows of 512 tokens. The devices are 2 and 4
+devices of a DGX A100, and two servers of two devices each. Optimality.cpp defines the
+subspace.
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
     python bench/torch/models.py [MODEL...] [--mesh dp=2,tp=4] [--seq 512]
 
-Parameters have no memory. Prints a table: PyTorch's export, Heddle's part of the
-import (all else between the module and its text), the compilation, and the peak
-memory of each of the two processes. Needs PyTorch, transformers and the heddle
-package (see python/RATIONALE.md).
+Parameters have no memory. Prints for each model the seconds of PyTorch's export, of the
+rest of the import, and of the compilation. Prints the peak memory of the process that
+imports and of the one that compiles. Needs PyTorch, transformers and the heddle package
+(see python/RATIONALE.md).
 """
 
 import argparse
@@ -130,7 +130,8 @@ def _timed(owner: Any, name: str, spent: list[float]) -> None:
 
 
 def _import(name: str, options: argparse.Namespace, output: pathlib.Path) -> None:
-    """Writes the module and prints what it took. Runs in a process of its own."""
+    """Writes the module and prints the import's times and memory. Runs in a process of
+    its own."""
     import heddle.torch
     import torch
     from heddle.torch.hugging_face import example

@@ -29,7 +29,7 @@ def CommDialect : Dialect {
 
 def TokenType : TypeDef<CommDialect, "Token"> {
   let mnemonic = "token";
-  let summary = "the outcome of a collective in flight";
+  let summary = "the future result of a collective in flight";
   let parameters = (ins "::mlir::RankedTensorType":$value);
   let assemblyFormat = "`<` $value `>`";
 }
@@ -206,7 +206,7 @@ def YieldOp : Comm_Op<"yield", [Pure, Terminator, HasParent<"StartOp">]> {
 def WaitOp : Comm_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>,
     TypesMatchWith<"the result is the token's value", "token", "result",
                    "::mlir::cast<::heddle::comm::TokenType>($_self).getValue()">]> {
-  let summary = "the result of a collective in flight";
+  let summary = "waits for a collective in flight and returns its result";
   let arguments = (ins TokenType:$token);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$token attr-dict `:` type($token)";

@@ -50,8 +50,9 @@ def PortRole : Heddle_Enum<"PortRole", "what an argument or result is for", [
   I32EnumAttrCase<"Gradient", 9, "gradient">]>;
 
 def ProgramRole : Heddle_Enum<"ProgramRole",
-    "what training calls a program for: a whole step, or each micro-batch of it "
-    "and then the update; the loss of a batch, or its gradients", [
+    "the purpose of a program in training: `step` trains a whole step; "
+    "`accumulate` adds the gradients of one micro-batch, and `update` ends the "
+    "step; `evaluate` computes the loss of a batch, `gradients` its gradients", [
   I32EnumAttrCase<"Step", 0, "step">,
   I32EnumAttrCase<"Accumulate", 1, "accumulate">,
   I32EnumAttrCase<"Update", 2, "update">,
@@ -72,7 +73,9 @@ def InitKind : Heddle_Enum<"InitKind", "initial values", [
   I32EnumAttrCase<"Constant", 2, "constant">,
   I32EnumAttrCase<"Normal", 3, "normal">]>;
 
-def ContractPass : Heddle_Enum<"ContractPass", "which product of a contraction", [
+def ContractPass : Heddle_Enum<"ContractPass", "the pass that a contraction belongs to: the "
+    "forward pass, the gradient of the data (`dgrad`), or the gradient of the "
+    "weights (`wgrad`)", [
   I32EnumAttrCase<"Forward", 0, "forward">,
   I32EnumAttrCase<"DGrad", 1, "dgrad">,
   I32EnumAttrCase<"WGrad", 2, "wgrad">]>;
@@ -87,7 +90,7 @@ def PaddingValue : Heddle_Enum<"PaddingValue", "what padding is set to", [
   I32EnumAttrCase<"Zero", 0, "zero">, I32EnumAttrCase<"Lowest", 1, "lowest">]>;
 def PaddingValueAttr : EnumAttr<HeddleDialect, PaddingValue, "padding_value">;
 
-def DataKind : Heddle_Enum<"DataKind", "what data is to the training step", [
+def DataKind : Heddle_Enum<"DataKind", "the kind of data that a call handles", [
   I32EnumAttrCase<"Activation", 0, "activation">,
   I32EnumAttrCase<"Gradient", 1, "gradient">,
   I32EnumAttrCase<"Parameter", 2, "parameter">,
@@ -96,8 +99,8 @@ def DataKindAttr : EnumAttr<HeddleDialect, DataKind, "data_kind">;
 
 def Hierarchy : Heddle_Enum<"Hierarchy",
     "whether a collective over several axes becomes one collective for each "
-    "level of the topology: where that takes less time on the cluster, always, "
-    "or never", [
+    "level of the topology: `auto` does so where it takes less time on the "
+    "cluster", [
   I32EnumAttrCase<"Auto", 0, "auto">, I32EnumAttrCase<"Always", 1, "always">,
   I32EnumAttrCase<"Never", 2, "never">]>;
 def HierarchyAttr : EnumAttr<HeddleDialect, Hierarchy, "hierarchy"> {
@@ -105,8 +108,8 @@ def HierarchyAttr : EnumAttr<HeddleDialect, Hierarchy, "hierarchy"> {
 }
 
 def GradientReduction : Heddle_Enum<"GradientReduction",
-    "when the devices' gradients are summed: once a step, in the update, or "
-    "after each micro-batch", [
+    "when gradients are summed over the devices: `step` sums them once a step, "
+    "in the update, and `micro_batch` after each micro-batch", [
   I32EnumAttrCase<"Step", 0, "step">,
   I32EnumAttrCase<"MicroBatch", 1, "micro_batch">]>;
 def GradientReductionAttr
@@ -124,8 +127,9 @@ def PipelineSchedule : Heddle_Enum<"PipelineSchedule",
   I32EnumAttrCase<"ZBV", 5, "zb_v">]>;
 
 def StageWork : Heddle_Enum<"StageWork",
-    "the part of a stage's work on a micro-batch, or of a device's work once a "
-    "step, that a program does", [
+    "the work of a program of a pipeline: `forward`, `backward` and "
+    "`backward_weights` work on one micro-batch; `send_gradients`, `update` and "
+    "`report` run once a step", [
   I32EnumAttrCase<"Forward", 0, "forward">,
   I32EnumAttrCase<"Backward", 1, "backward">,
   I32EnumAttrCase<"BackwardWeights", 2, "backward_weights">,
@@ -167,7 +171,7 @@ def MeshAttr : Heddle_Attr<"Mesh", "mesh"> {
 }
 
 def AxisListAttr : Heddle_Attr<"AxisList", "axes"> {
-  let summary = "mesh axes that split one dimension, major to minor";
+  let summary = "the list of mesh axes that split one dimension, major to minor";
   let parameters = (ins OptionalArrayRefParameter<"::mlir::StringAttr">:$axes);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
@@ -287,7 +291,8 @@ def PipelineAttr : Heddle_Attr<"Pipeline", "pipeline"> {
   let description = [{
     The programs are cut into `stages`, which lie on the devices along the mesh
     axis `axis`. The schedule orders their work on micro-batches. Each device has
-    stages / (size of the axis) stages, and the schedule says which.
+    stages / (size of the axis) stages. The schedule chooses which stages these
+    are.
 
     Constraints: at least one stage.
 
@@ -301,13 +306,14 @@ def PipelineAttr : Heddle_Attr<"Pipeline", "pipeline"> {
 }
 
 def StageProgramAttr : Heddle_Attr<"StageProgram", "stage_program"> {
-  let summary = "what a program is in a pipeline";
+  let summary = "the stage and the work of a program of a pipeline";
   let description = [{
-    A program of one stage does `work` of the entry point `entry` ("step",
-    "evaluate"). `send_gradients`, `update` and `report` run once a step, in
-    this order, and belong to a device of the pipeline instead: `stage` is its
-    coordinate. A result of one program is passed to the argument of the same
-    name of the entry point's other programs.
+    A pipeline cuts an entry point `entry` ("step", "evaluate") into programs.
+    This program does the part `work`, for the stage `stage`. The programs
+    `send_gradients`, `update` and `report` run once a step, in this order. They
+    belong to a device instead of a stage: `stage` is the device's coordinate
+    along the pipeline's axis. A result of one program is passed to the
+    arguments of the same name of the entry point's other programs.
 
     Example: `#heddle.stage_program<"step", backward, stage 1>`
   }];
@@ -327,7 +333,7 @@ def ServesAttr : Heddle_Attr<"Serves", "serves"> {
     lists the operators that it was made of, in program order. A call that
     belongs to no operator lists the variables that it moves or updates.
 
-    The kind says what the call's data is to the training step:
+    The kind is that of the data that the call handles:
     - `activation`: data between operators, forward (an activation) or backward
       (its gradient), and results of the program;
     - `gradient`: the gradient of a parameter, from the operator that computes
@@ -376,7 +382,7 @@ def InitAttr : Heddle_Attr<"Init", "init"> {
 }
 
 def CheckpointAttr : Heddle_Attr<"Checkpoint", "checkpoint"> {
-  let summary = "the tensor of a checkpoint that a variable is a reshape of";
+  let summary = "the tensor of a checkpoint that holds a variable's values";
   let parameters = (ins "::mlir::StringAttr":$name,
                         ArrayRefParameter<"int64_t">:$shape);
   let assemblyFormat = "`<` $name `,` `[` $shape `]` `>`";
@@ -403,8 +409,8 @@ def StateAttr : Heddle_Attr<"State", "state"> {
   let summary = "which parameter's state a variable holds, and of which kind";
   let description = [{
     The variable has the role `gradient` if the kind is `gradient`, otherwise
-    the role `optimizer_state`. If it is a slice, its parameter is the same
-    slice of the whole parameter.
+    the role `optimizer_state`. If the variable is a slice, its parameter is the
+    same slice of the whole parameter.
 
     Example: `#heddle.state<adamw_mean of @h.0.mlp.c_fc.weight>`.
   }];

@@ -19,7 +19,8 @@ def HeddleDialect : Dialect {
     that is not listed is an error:
     - `heddle.sharding` on function arguments, results and ops: one
       `#heddle.sharding` (ops with several results: an array of them);
-    - `heddle.factors` on ops: which mesh axes split which of the op's factors;
+    - `heddle.factors` on ops: for each factor of the op, the mesh axes that
+      split it;
     - `heddle.pin` on ops: the exact sharding that the result must get (ops with
       several results: an array, with `unit` for a result that is not pinned);
     - `heddle.priority` on ops with factors or a pin, and on function arguments
@@ -53,22 +54,26 @@ def HeddleDialect : Dialect {
       their data;
     - `heddle.global_type` on arguments and results of one device's program: the
       type of the global tensor;
-    - `heddle.model`, `heddle.weights` on the module: the model's family, and
-      the checkpoint that holds the variables' values;
+    - `heddle.model` on the module: the model's family;
+    - `heddle.weights` on the module: the checkpoint that holds the variables'
+      values;
     - `heddle.config` on the module: the text of the model's config.json, which
       is written beside trained weights;
-    - `heddle.micro_batches`, `heddle.plan`, `heddle.phase` on the module: how
-      many calls of the program make a step, the text of the plan, and the phase
-      that compilation has reached; `heddle.hierarchy`
-      (`#heddle.hierarchy<never>`), `heddle.reduce_gradients`
-      (`#heddle.gradient_reduction<step>`) and `heddle.sub_batches`: the plan's
-      entries of these names;
-    - `heddle.kernel` on functions that hold kernels, and with it the passes'
-      findings about the kernel: `heddle.row_dims` (the number of leading
-      dimensions that are rows), `heddle.inplace` (for each result an array of
-      the operands that may share its buffer), and, once lowered to the LLVM
-      dialect, `heddle.blocks` (the number of blocks) and `heddle.grain` (the
-      fewest blocks that are worth a thread);
+    - `heddle.micro_batches` on the module: the number of calls of the program
+      that make a step;
+    - `heddle.plan` on the module: the text of the plan;
+    - `heddle.phase` on the module: the phase that compilation has reached;
+    - `heddle.hierarchy` (`#heddle.hierarchy<never>`), `heddle.reduce_gradients`
+      (`#heddle.gradient_reduction<step>`) and `heddle.sub_batches` on the
+      module: the plan's entries of these names;
+    - `heddle.kernel` on functions that hold kernels;
+    - `heddle.row_dims` on kernels: the number of leading dimensions that are
+      rows;
+    - `heddle.inplace` on kernels: for each result, an array of the operands
+      that may share its buffer;
+    - `heddle.blocks` and `heddle.grain` on kernels that are lowered to the LLVM
+      dialect: the number of blocks, and the fewest blocks that are worth a
+      thread;
     - `heddle.inplace` on `rt.export`, too: for each result of the program an
       array of the arguments that may share its memory.
   }];

@@ -16,10 +16,10 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
       Builds the gradients of the operands at the builder's insertion point. In
       `resultGradients`, a null Value stands for a gradient of zero; at least
       one is not null. `operandGradients` arrives with one null Value for each
-      operand. A Value that stays null says that the gradient is zero, or that
-      there is none (integers). `wanted[i]` says whether the gradient of operand
-      i is used at all. A gradient has the type of its value. If the op has a
-      name, the new ops carry it.
+      operand. A Value that stays null means that the gradient is zero, or that
+      there is none (integers). `wanted[i]` is true if the gradient of operand i
+      is used. A gradient has the type of its operand. If the op has a name, the
+      new ops get the same name.
     }], "::mlir::LogicalResult", "buildVjp",
     (ins "::mlir::OpBuilder &":$builder,
          "::mlir::ArrayRef<::mlir::Value>":$resultGradients,

@@ -13,17 +13,17 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
     other dialects get the interface by external models.
   }];
   let methods = [
-    InterfaceMethod<"How the op chooses its types.",
+    InterfaceMethod<"Returns how the op chooses its types.",
                     "::heddle::Precision", "getPrecision">,
     InterfaceMethod<[{
-      Whether an operand stays f32 though the op is narrow (the tables of a
-      rotation).
+      Returns whether an operand stays f32 although the op takes narrow numbers.
+      The tables of a rotation are such operands.
     }], "bool", "keepsOperandWide", (ins "unsigned":$operand), "", [{
       return false;
     }]>,
     InterfaceMethod<[{
-      Whether a result stays f32 though the op is narrow (the statistics of
-      attention).
+      Returns whether a result stays f32 although the op gives narrow numbers.
+      The statistics of attention are such a result.
     }], "bool", "keepsResultWide", (ins "unsigned":$result), "", [{
       return false;
     }]>

@@ -13,8 +13,8 @@ def WorkOpInterface : OpInterface<"WorkOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<[{
-      FLOPs (a multiply-add counts as two) and the bytes that any execution
-      must read and write.
+      Returns the FLOPs (a multiply-add counts as two) and the bytes that any
+      execution must read and write.
     }], "::heddle::Work", "getWork">
   ];
 }

@@ -32,9 +32,12 @@ class Rt_Attr<string name, string mnemonic_> : AttrDef<RtDialect, name> {
 def BufferAttr : Rt_Attr<"Buffer", "buffer"> {
   let summary = "a dense tensor at a place in memory";
   let description = [{
-    `arena[OFFSET : SHAPE]` in the program's arena, `variable @x[OFFSET : SHAPE]`
-    in this device's part of a variable, `argument N[…]`, `result N[…]` in the
-    program's N-th argument or result, `constant @c[…]` in an `rt.constant`.
+    The buffer lies in one of these memories:
+    - `arena[OFFSET : SHAPE]`: the program's arena;
+    - `variable @x[OFFSET : SHAPE]`: this device's part of a variable;
+    - `argument N[…]`, `result N[…]`: the program's N-th argument or result;
+    - `constant @c[…]`: an `rt.constant`.
+
     OFFSET counts bytes. The tensor is dense and row-major.
 
     Example: `#rt.buffer<arena[3145728 : 4x256x768xf32]>`; inside an op
@@ -93,9 +96,9 @@ def LoopAttr : Rt_Attr<"Loop", "loop"> {
 def WorkAttr : Rt_Attr<"Work", "work"> {
   let summary = "the work of one launch of a kernel";
   let description = [{
-    FLOPs (a multiply-add counts as two), and the bytes that any execution must
-    read and write. The attribute `rt.work` of a kernel that is lowered to the
-    LLVM dialect.
+    States the FLOPs (a multiply-add counts as two), and the bytes that any
+    execution must read and write. A kernel that is lowered to the LLVM dialect
+    has this attribute as `rt.work`.
 
     Example: `#rt.work<flops = 800, bytes = 1600>`.
   }];

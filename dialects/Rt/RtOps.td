@@ -145,17 +145,20 @@ def MatmulOp : Rt_Call<"matmul",
   let description = [{
     Strides are [row, column] in elements; see heddle_rt_matmul_desc. Products
     of GPUs may have an `epilogue` with the buffer `extra`, as in
-    `heddle.fused_contract` (lhs is A, rhs is B): `gelu` writes its input there,
-    `gelu_grad` reads it, both in C's layout; `lhs_sums` writes the sums of A's
-    rows, `rhs_sums` those of B's columns, which move on with the loops as a
-    bias would.
+    `heddle.fused_contract` (lhs is A, rhs is B):
+    - `gelu` writes its input to `extra`, in C's layout;
+    - `gelu_grad` reads the input of gelu from `extra`, in C's layout;
+    - `lhs_sums` writes the sums of A's rows to `extra`, and `rhs_sums` the sums
+      of B's columns. Loops move `extra` on as they move a bias.
     Constraints:
     - one of A's two strides is 1, and one of B's;
     - at most 4 loops;
     - all elements that are read or written lie within the buffers;
     - C overlaps neither A nor B;
-    - an epilogue and its buffer come together, gelu and its gradient without
-      loops; a written buffer overlaps no other one.
+    - an epilogue has its buffer, and there is no such buffer without an
+      epilogue;
+    - `gelu` and `gelu_grad` have no loops;
+    - a written `extra` overlaps no other buffer.
   }];
   let assemblyFormat = [{
     (`stream` `(` $stream^ `)`)? `m` `(` $m `)` `n` `(` $n `)` `k` `(` $k `)`
@@ -180,8 +183,9 @@ def AttentionOp : Rt_Call<"attention",
          OptionalAttr<StrAttr>:$op_name)> {
   let summary = "scaled dot-product attention";
   let description = [{
-    Shapes, `window`, `mask`, `offsets` and `global_shape` as in
-    `heddle.attention`; all buffers are dense. `op_name` names the random stream of the dropout.
+    Shapes, `window`, `mask`, `offsets` and `global_shape` are as in
+    `heddle.attention`. All buffers are dense. `op_name` names the random stream
+    of the dropout.
   }];
   let assemblyFormat = [{
     ($op_name^)? (`stream` `(` $stream^ `)`)? `q` `(` custom<BareBuffer>($q) `)`
@@ -300,8 +304,8 @@ def AllReduceOp : Rt_Collective<"all_reduce", (ins ReductionKindAttr:$kind)> {
 def AllGatherOp : Rt_Collective<"all_gather", (ins)> {
   let summary = "the members' buffers, one after the other";
   let description = [{
-    Constraints: out has in's elements times the members, of one element type.
-    in and out do not overlap.
+    Constraints: out has as many elements as in, times the number of members;
+    both have one element type and do not overlap.
   }];
   let assemblyFormat = [{
     (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)

@@ -20,8 +20,9 @@ from programs import Failure, Programs, Report, get_parser
 
 STEPS = 10
 LOSS, GRADIENT = 1e-5, 1e-4  # relative; relative L2
-# Bounds of bf16, which has 8 bits, against f32 on one device. Measured: 5e-5 and
-# 9e-3.
+# The same bounds for bf16 programs, which are compared with the f32 program on one
+# device. bf16 has 8 bits of precision. The largest errors measured are 5e-5 (losses)
+# and 9e-3 (gradients).
 BF16_LOSS, BF16_GRADIENT = 1e-3, 3e-2
 
 
@@ -58,7 +59,7 @@ MODELS = {
     "llama-length": llama(67, 8, 2),
     "llama-dropout": llama(64, 8, 4, dropout=0.1),
     "llama-odd": llama(67, 6, 3, inner=50, tied=True),
-    # Fewer key/value heads than devices.
+    # These models have fewer key/value heads than "tp4" has devices.
     "llama-groups": llama(64, 8, 2),
     "llama-one-group": llama(64, 4, 1, head=6),
 }
@@ -66,10 +67,10 @@ MODELS = {
 CONTEXT = ["gather4", "ring4", "heads4", "keys4", "gather2-tp2", "ring2-tp2",
            "heads2-tp2"]
 
-# model: its plans, besides one device. Every check runs each plan with one of
-# GPT-2 and Llama, and each way to split attention with dropout, with a length
-# that no number of devices divides, and without a causal mask. LONG has the
-# other pairs of plan and model.
+# For each model, the plans of every check. The program for one device runs in
+# addition. Most plans run with only one of GPT-2 and Llama. Each way to split
+# attention runs with dropout, with a length that no number of devices divides, and
+# without a causal mask. LONG has further pairs of model and plan.
 MATRIX = {
     "gpt2": ["zero1", "zero3", "mixed", "dp2-sequence2", "dp2-ring2-tp2", "split4-2",
              "groups", "hierarchy-zero3", "degrees8"],
@@ -87,7 +88,7 @@ MATRIX = {
     "llama-groups": ["tp4"],
     "llama-one-group": ["tp4"],
 }
-# Plans that run only with --long, or if --only names them.
+# Further plans, which run only with --long, or if --only names them.
 LONG = {
     "gpt2": list(PLANS), "llama": list(PLANS),
     "gpt2-odd": ["dp2-tp2", "hierarchy-zero3"],
@@ -97,13 +98,14 @@ LONG = {
     "llama-groups": ["dp2-tp2"]}
 BF16 = {"gpt2": ["dp2-tp2", "ring4"], "llama": ["tp4", "zero3"]}
 LONG_BF16 = {"gpt2": ["dp4"], "llama": ["ring2-tp2"]}
-# Plans that also run with two micro-batches per step, compared with one batch of
-# the whole size.
+# Plans that also run with two micro-batches per step. The serial program that they
+# are compared with computes the whole batch at once.
 ACCUMULATE = {"gpt2": ["dp4", "zero2"], "llama": ["dp2-sequence2"]}
 LONG_ACCUMULATE = {"gpt2": ["zero1"], "llama": ["dp2-tp2"]}
 
-# Plans that also run with the batch of 4 in two parts, and in parts of 2, 1 and 1
-# samples. "serial" is one device.
+# For each model, plans and numbers of sub-batches that they also run with. Three
+# sub-batches of the batch of 4 have 2, 1 and 1 samples. The plan "serial" is one
+# device.
 SUB_BATCHES = {
     "gpt2-dropout": [("serial", 3), ("dp2-tp2", 2), ("ring4", 3)],
     "llama-dropout": [("serial", 2), ("dp2-tp2", 3), ("zero3", 2)]}
@@ -117,7 +119,8 @@ TRAINING = ["--lr", "1e-3", "--warmup", "2", "--schedule", "cosine",
 
 
 def training(arguments):
-    """Returns the options of training. Clipping needs a pipeline's barrier."""
+    """Returns the options of training for a plan's arguments. Gradients are clipped,
+    except in a pipeline without a barrier between steps, which cannot clip them."""
     if "--clip" in arguments:
         return TRAINING
     clip = "0" if "--pipeline-barrier" in arguments else "1"
@@ -125,8 +128,8 @@ def training(arguments):
 
 
 def write_tokens(path, vocabulary, count=4000):
-    """Writes a text in which a token is mostly followed by 7 * token + 3, so that
-    a model has something to learn."""
+    """Writes a text in which most tokens are followed by 7 * token + 3, so that a model
+    can learn to predict them."""
     state, token, data = 12345, 0, bytearray()
     for _ in range(count):
         state = (1103515245 * state + 12345) % 2**31
@@ -136,7 +139,8 @@ def write_tokens(path, vocabulary, count=4000):
 
 
 def write_batch(path, vocabulary, rows, sequence):
-    """Writes random tokens and targets; the loss ignores every seventh target."""
+    """Writes random tokens and targets. Every seventh target is -100, which the loss
+    ignores."""
     state, numbers = 99, []
     for _ in range(2 * rows * sequence):
         state = (1103515245 * state + 12345) % 2**31
@@ -277,7 +281,7 @@ def expect_bits(losses, gradients, expected):
 
 @contextlib.contextmanager
 def stream_order(order):
-    """The order in which the runtime executes streams."""
+    """While this context is active, the runtime executes streams in this order."""
     os.environ["HEDDLE_RT_STREAM_ORDER"] = order
     try:
         yield
@@ -325,7 +329,7 @@ def run_model(name, programs, scratch, report, only, long):
         report.case(name + " " + plan + " accumulate", lambda: compare(
             model.run(plan + "-accumulate", model.plan(plan), micro=2),
             serial, LOSS, GRADIENT))
-    # In parts, beside micro-batches, slices and bf16.
+    # Sub-batches together with micro-batches, with slices, and with bf16.
     if name == "llama" or (name == "gpt2" and (only or long)):
         if wanted("sub-batches"):
             run_parts(model, serial, report)
@@ -339,6 +343,7 @@ def run_model(name, programs, scratch, report, only, long):
 
 
 def run_parts(model, serial, report):
+    """Runs cases with two sub-batches that have another feature, too."""
     name, plan = model.name, "dp2-sequence2" if model.name == "llama" else "zero2"
     report.case(name + " " + plan + " accumulate in 2 parts", lambda: compare(
         model.run(plan + "-accumulate-2",

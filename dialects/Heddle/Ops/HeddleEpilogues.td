@@ -6,9 +6,10 @@
 include "mlir/IR/EnumAttr.td"
 
 def ProductEpilogue : I32EnumAttr<"ProductEpilogue",
-    "what the library computes with a matrix product: gelu (tanh form) of it, "
-    "with the input kept; the gradient of gelu; or the sums over k of one of "
-    "the operands, which are the gradient of a bias", [
+    "what the library computes together with a matrix product: `gelu` applies "
+    "gelu (tanh form) to the product and keeps its input; `gelu_grad` multiplies "
+    "the product by gelu's derivative; `lhs_sums` and `rhs_sums` sum an operand "
+    "over k, which gives the gradient of a bias", [
   I32EnumAttrCase<"Gelu", 1, "gelu">,
   I32EnumAttrCase<"GeluGrad", 2, "gelu_grad">,
   I32EnumAttrCase<"LhsSums", 3, "lhs_sums">,

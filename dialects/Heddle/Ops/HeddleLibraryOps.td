@@ -15,10 +15,12 @@ def FusedContractOp : Heddle_Op<"fused_contract",
     [Pure, AttrSizedOperandSegments, DeclareOpInterfaceMethods<WorkOpInterface>]> {
   let summary = "a contraction with an epilogue of the product library";
   let description = [{
-    With p the `heddle.contract` of lhs and rhs, bias and accumulate included:
+    Let p be the result of `heddle.contract` on the same operands, with bias and
+    accumulate. The results depend on the epilogue:
     - `gelu`: result = gelu(p) in the tanh form, extra = p;
-    - `gelu_grad`: result = p * gelu'(input), where input is gelu's;
-    - `lhs_sums`, `rhs_sums`: result = p, and extra is that operand, summed over
+    - `gelu_grad`: result = p * gelu'(input), where `input` is the input of the
+      forward pass's gelu;
+    - `lhs_sums`, `rhs_sums`: result = p, and extra is lhs or rhs, summed over
       the letters that the result lacks.
 
     Constraints:

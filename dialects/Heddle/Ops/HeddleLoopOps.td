@@ -9,10 +9,10 @@ include "mlir/IR/SymbolInterfaces.td"
 def WhileOp : Heddle_Op<"while", [AttrSizedOperandSegments,
     AttrSizedResultSegments, MemoryEffects<[MemRead, MemWrite]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "calls two functions in turn until the first says to stop";
+  let summary = "calls two functions in turn until the condition is false";
   let description = [{
-    The form that `scf.while` takes in a device's program: its two regions are
-    functions. The op runs, with `carried` = `inits` at first:
+    `scf.while` becomes this op in a device's program, and its two regions
+    become functions. `carried` starts as `inits`. The op executes:
     ```
     condition, results = before(carried, captured)
     if condition: carried = after(results, captured), and again
@@ -24,8 +24,8 @@ def WhileOp : Heddle_Op<"while", [AttrSizedOperandSegments,
     Constraints:
     - both functions are private, have a body, and take and return the values
       written above;
-    - the condition is the same on all devices. Otherwise some would leave the
-      loop while the others wait for them in a collective.
+    - the condition is the same on all devices. Otherwise some devices would
+      leave the loop while the others wait for them in a collective.
 
     Example:
     ```mlir

@@ -82,8 +82,9 @@ def EmbeddingOp : Heddle_DifferentiableOp<"embedding", [], ["localize"]> {
   let description = [{
     result[…, :] = table[ids[…] - offset, :], or zeros where that row is not in
     the table. Factors: v and h (rows and columns of the table) and b, s (the
-    ids). v is a sum: a device gives zeros for the rows that it does not hold.
-    Constraints: result is ids' shape x h.
+    ids). The factor v is summed over: a device contributes zeros for the rows
+    that it does not hold. Constraints: the result has the dimensions of ids,
+    followed by h.
   }];
   let arguments = (ins FloatTensor:$table, IdTensor:$ids, Optional<Index>:$offset,
                        OptionalAttr<StrAttr>:$op_name);
@@ -171,7 +172,8 @@ def PickOp : Heddle_ModelOp<"pick", [], ["localize"]> {
   let summary = "one element of each row";
   let description = [{
     result[…] = logits[…, ids[…] - offset], or 0 where that index is not in the
-    row. The factor v is a sum. Constraints: as for `heddle.cross_entropy`.
+    row. The factor v is summed over. Constraints: as for
+    `heddle.cross_entropy`.
   }];
   let arguments = (ins FloatTensor:$logits, IdTensor:$ids, Optional<Index>:$offset,
                        OptionalAttr<StrAttr>:$op_name);
@@ -197,7 +199,8 @@ def GeluOp : Heddle_Activation<"gelu",
      DeclareOpInterfaceMethods<PrecisionOpInterface>]> {
   let summary = "Gaussian error linear unit";
   let description = [{
-    x * Phi(x); with approximation `tanh`
+    The result is x * Phi(x), where Phi is the normal distribution function. With
+    the approximation `tanh` it is
     0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
   }];
   let arguments = (ins FloatTensor:$x, GeluApproximationAttr:$approximate,
@@ -274,10 +277,10 @@ def RotaryOp : Heddle_DifferentiableOp<"rotary",
     [DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsOperandWide"]>]> {
   let summary = "rotary position embedding, in halves";
   let description = [{
-    x = [x1, x2] is cut in halves along the last dimension; its second dimension
-    is the position. y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin. `inverse`
-    negates sin, as the gradient does. Factors: b, s, n, r, d (d must not be
-    split).
+    x = [x1, x2] is cut into halves along the last dimension. Its second
+    dimension is the position. y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin.
+    `inverse` negates sin, which gives the gradient. Factors: b, s, n, r, d (d
+    must not be split).
     Constraints: cos and sin are f32 [second dimension, half the last].
   }];
   let arguments = (ins FloatTensor:$x, Stats:$cos, Stats:$sin, UnitAttr:$inverse,

@@ -14,10 +14,11 @@ def ContractOp : Heddle_DifferentiableOp<"contract",
   let summary = "a batched matrix product with named factors";
   let description = [{
     result[…] = sum of lhs[…] * rhs[…] over the letters that the result lacks.
-    Sums are in f32 or wider. `pass` says which product of a layer this is: the
-    forward one, or the gradient of its data or of its weight. `bias`, repeated
-    along the result's other dimensions, and `accumulate` are added to the
-    result; lowering fuses the additions into the product.
+    Sums are in f32 or wider. `pass` states the pass that the product belongs
+    to: the forward pass, the gradient of the data or the gradient of the
+    weight. `bias` is repeated along the result's other dimensions and added to
+    the result. `accumulate` is added, too. Lowering fuses the additions into
+    the product.
 
     Constraints:
     - each letter list has as many letters as its tensor has dimensions;
@@ -102,7 +103,7 @@ def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments
     - a window is at least 1;
     - `offsets` holds none or 5 values; `global_shape` none or 4.
 
-    Example, in which a batch of padded sequences sees the tokens before:
+    Example: causal attention on a batch of padded sequences
     ```mlir
     %o, %lse = heddle.attention "h.0.attn" %q, %k, %v causal scale(0.125)
       mask(%seen : tensor<4x1x1x256xi1>)

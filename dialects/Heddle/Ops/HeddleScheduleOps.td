@@ -10,15 +10,16 @@ def BarrierOp : Heddle_Op<"barrier", [Pure, AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<PrecisionOpInterface>,
     DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
     DeclareOpInterfaceMethods<WorkOpInterface>]> {
-  let summary = "ties values to the time when they may be computed from";
+  let summary = "returns values, but only after other tensors are computed";
   let description = [{
     The results are the `values`, but no op that reads a result runs before all
     `values` and all tensors of `after` are computed. All passes treat a result
     and its value as different tensors: no fold, CSE or fusion looks through the
-    op. So ops that read a result are computed again, and late.
+    op. So an op that reads a result is not merged with an equal op that reads
+    the value. It computes the same tensor a second time, later.
     (StableHLO's optimization_barrier is such an op without `after`.) The op
-    moves no data. It vanishes when memory is planned, as the order of the
-    program is final by then.
+    moves no data. It is removed when memory is planned, because the order of
+    the program is final by then.
     Constraints: at least one value; the results have the types of the values.
 
     Example: `%y = heddle.barrier %x after %g : tensor<4x8xf32> after tensor<4x2xf32>`

@@ -26,18 +26,20 @@ def VariableOp : Heddle_Op<"variable", [Symbol,
     The type is always the global one. `storage` is the sharding of the tensor
     between its uses; a use may need another sharding. The padding of every
     device's part is zero. `checkpoint` names the tensor of a checkpoint that
-    the variable is a reshape of. `slice` says which part of a larger tensor the
-    variable is; the checkpoint then names the larger tensor. `state` names the
-    parameter that a gradient or optimizer state belongs to.
+    holds the variable's values, possibly in another shape. `slice` states which
+    part of a larger tensor the variable is; the checkpoint then names the
+    larger tensor. `state` names the parameter that a gradient or optimizer
+    state belongs to.
 
     Constraints:
     - the type has a static shape and elements that are numbers;
     - a slice lies within its tensor;
     - the checkpoint's tensor has as many elements as the variable, or as the
       whole tensor if the variable is a slice;
-    - the storage has the type's rank. It is partial only for variables that sum
-      over a step's micro-batches (role gradient or loss) and start from zeros:
-      each device then adds up its own sum;
+    - the storage has the type's rank;
+    - the storage is partial only for a variable that sums over a step's
+      micro-batches (role gradient or loss) and starts from zeros. Each device
+      then has a sum of its own;
     - with `state`, the role is the one of the state's kind, and the state's
       parameter is a variable of role parameter.
 
@@ -84,7 +86,7 @@ def VariableOp : Heddle_Op<"variable", [Symbol,
 
 def LoadOp : Heddle_Op<"load", [MemoryEffects<[MemRead]>,
                                 DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "the value of a variable";
+  let summary = "reads the value of a variable";
   let description = [{
     Constraints:
     - the symbol is a variable;

@@ -10,7 +10,8 @@ namespace heddle {
 
 struct SearchSpace {
   std::vector<Candidate> candidates;
-  /// The numbers of points left out before any bound was computed, by reason.
+  /// For each reason, the number of candidates that were skipped before any
+  /// bound was computed.
   std::vector<SkippedCandidates> leftOut;
 };
 
@@ -18,7 +19,7 @@ struct SearchSpace {
 /// devices into axes, groups of devices that store state, ZeRO levels,
 /// micro-batches, sub-batches, and recomputation. The axes divide the rows,
 /// heads and features of the program, so a candidate pads nothing but the
-/// vocabulary. The order is that of the loops, and so always the same.
+/// vocabulary. The candidates have the same order in every call.
 SearchSpace enumerateCandidates(const PlanRequest &request,
                                 const SplitLimits &limits);
 

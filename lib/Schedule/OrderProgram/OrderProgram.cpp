@@ -126,6 +126,9 @@ void Writer::order(const Schedule &schedule) {
       running = int64_t(position);
       continue;
     }
+    // A unit that runs ahead waits for no computation. It begins while the
+    // computation at `running` runs, so its start op must stand before this
+    // computation: it is emitted at the position before.
     positions[unit] = it.isAhead ? running - 1 : int64_t(position);
     waiting[it.queue].push_back(unit);
   }

@@ -20,8 +20,9 @@ namespace heddle {
 struct Reduction {
   mlir::Operation *combiner;
   mlir::OpOperand *contribution;
-  /// How the parts of devices combine: Sum and Max by an all-reduce, Combine by
-  /// `combineParts` (CombineParts.h), Replicate not at all.
+  /// How the devices' partial results are combined. Sum and Max: by an
+  /// all-reduce. Combine: by `combineParts` (CombineParts.h). Replicate: not at
+  /// all.
   FactorKind kind;
 };
 std::optional<Reduction> findReduction(mlir::linalg::LinalgOp op);
@@ -54,12 +55,13 @@ llvm::SmallVector<unsigned> getReducedLoops(mlir::linalg::LinalgOp op);
 std::optional<llvm::SmallVector<unsigned>>
 findProduct(mlir::linalg::LinalgOp op, const Reduction &reduction);
 
-/// The linearity of a body without reductions. `groups`: the sets of inputs in
-/// which its only result is linear together while all other inputs are held.
-/// Inputs have the numbers of operands. `divides`: the body contains a
-/// division.
+/// The linearity of a body that has one result and no reduction.
 struct LinearBody {
+  /// The sets of inputs in which the result is jointly linear while all other
+  /// inputs are fixed (see LinearGroup). Example: x * w + y * w has the groups
+  /// {x, y} and {w}. An input has the number of its operand.
   llvm::SmallVector<LinearGroup, 2> groups;
+  /// The body contains a floating-point division.
   bool divides = false;
 };
 LinearBody findLinearGroups(mlir::linalg::LinalgOp op);

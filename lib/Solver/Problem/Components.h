@@ -18,8 +18,8 @@ struct Component {
 };
 
 /// Splits `p`, which must be valid, into independent parts, in the order of
-/// their first nodes. Their optima together are the optimum of `p`. Empty if
-/// `p` is in one piece.
+/// their first nodes. Their optima together are the optimum of `p`. Returns
+/// nothing if `p` cannot be split.
 std::vector<Component> findComponents(const Problem &p);
 
 } // namespace heddle::solver

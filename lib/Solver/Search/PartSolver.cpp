@@ -1,4 +1,4 @@
-//===- PartSolver.cpp - The search on a problem in one piece --------------===//
+//===- PartSolver.cpp - The search on one independent part ----------------===//
 
 #include "Search/PartSolver.h"
 #include "Search/NearestMiss.h"

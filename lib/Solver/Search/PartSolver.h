@@ -1,4 +1,4 @@
-//===- PartSolver.h - The search on a problem in one piece ------*- C++ -*-===//
+//===- PartSolver.h - The search on one independent part --------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_SOLVER_SEARCH_PARTSOLVER_H
 #define HEDDLE_LIB_SOLVER_SEARCH_PARTSOLVER_H
@@ -32,9 +32,10 @@ public:
   /// The work of all methods, in the unit of Search::getWork.
   double getWork() const;
 
-  /// Why there is no assignment, if that is known.
+  /// Returns the reason why no assignment exists, or an empty string.
   const std::string &getExplanation() const { return explanation; }
-  /// The assignment that came closest to the limit.
+  /// Returns the best assignment. If none is known, returns the assignment of
+  /// the current stage that exceeds the memory limit least.
   Assignment closest() const;
 
 private:

@@ -89,7 +89,7 @@ private:
   const Problem &p;
   const SolveOptions &o;
   Clock::time_point start;
-  std::vector<Component> components; ///< None: the problem is in one piece.
+  std::vector<Component> components; ///< empty if the problem cannot be split
   std::vector<Part> parts;
 
   std::optional<Assignment> best;
