@@ -51,7 +51,7 @@ HOOKS = pathlib.Path(__file__).with_name("hooks.c")
 
 
 class Wrong(Exception):
-    """A process did not do what it should."""
+    """A process did not behave as required."""
 
 
 def children(pid):
@@ -99,7 +99,7 @@ def is_running(pid):
 
 
 def is_stopped(pid):
-    """Returns whether all threads of a process stand still, or are over."""
+    """Returns whether all threads of a process are stopped or have ended."""
     for thread in pathlib.Path("/proc/%d/task" % pid).iterdir():
         try:
             state = (thread / "stat").read_text().rsplit(")", 1)[1].split()[0]
@@ -111,8 +111,8 @@ def is_stopped(pid):
 
 
 def cut_off(pid):
-    """Shuts down every connection of another process. The process stands still
-    meanwhile, so that it loses all of them at once."""
+    """Shuts down every connection of another process. The process is stopped
+    meanwhile, so that it loses all connections at once."""
     libc = ctypes.CDLL(None, use_errno=True)
     pidfd_open, pidfd_getfd = 434, 438  # the same numbers on all machines
     process = libc.syscall(pidfd_open, pid, 0)
@@ -178,11 +178,11 @@ class Campaign:
         self.finish(folder / "reference", resume=False, FAULTS_COUNT=counts)
         ends = [path.stat().st_mtime for path in
                 (folder / "reference" / "checkpoints").glob("step-*/state.json")]
-        # From the first checkpoint to the last, in seconds.
+        # The seconds from the first checkpoint to the last.
         self.duration = max(ends) - min(ends)
         self.last = max(path.name for path in
                         (folder / "reference" / "checkpoints").glob("step-*"))
-        # By process: the messages that it sends, and the fsyncs.
+        # For each process: the number of messages that it sends, and of its fsyncs.
         self.counts = [[int(word) for word in
                         counts.with_suffix(".%d" % rank).read_text().split()]
                        for rank in range(PROCESSES)]

@@ -3,10 +3,10 @@
 
     bench/gpu/ptx_table.py [--arch sm_80,sm_90,sm_100,sm_120] MODEL.heddle|FILE.ptx|FOLDER ...
 
-Assembles each program.ptx for each architecture with ptxas (from PATH, $CUDA_HOME/bin
-or /usr/local/cuda/bin; no GPU is needed), of a folder each *.ptx, and prints a table: registers, spilled
-bytes, bytes of the stack, the grid, and how many accesses to global memory take
-16 bytes. Ends with 1 if ptxas refuses a kernel or a kernel spills.
+Assembles each program.ptx, and each *.ptx of a folder, for each architecture with ptxas
+(from PATH, $CUDA_HOME/bin or /usr/local/cuda/bin; no GPU is needed). Prints a table of the
+registers, spilled bytes, bytes of the stack, the grid, and the number of accesses to
+global memory that take 16 bytes. Ends with 1 if ptxas refuses a kernel or a kernel spills.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def count_accesses(ptx):
 
 
 class Code:
-    """The PTX of an artifact, or of a file, and what is known of its kernels."""
+    """The PTX of an artifact or of a file, with the known facts about its kernels."""
 
     def __init__(self, path):
         self.path, self.records = path, {}
@@ -78,7 +78,7 @@ class Code:
 
 
 def find_code(paths):
-    """Returns artifacts and files of PTX, those of a folder one by one."""
+    """Returns artifacts and files of PTX. A folder is replaced by its files."""
     for path in paths:
         if path.is_dir() and not (path / "manifest.json").exists():
             yield from sorted(path.glob("*.ptx"))

@@ -3,13 +3,14 @@
 
     python3 stages.py [--results results] [--only STAGE] [--dry-run]
 
-Stands in a folder that bench/gpu/bundle.py packed. Each stage takes at most ten
-minutes and writes results/STAGE.json when it is done; a further run goes on with
-the stages that are missing or failed. Most valuable first: what the machine is,
-the small models on one rank, GPT-2 124M, 1558M and 355M beside PyTorch, several
-ranks on the GPU. Without a GPU it says so, measures nothing and ends with 3.
---dry-run: runs the numerics on the emulated GPU, and only lists the stages that need a
-GPU. Needs a bundle of `bundle.py --emulated` and HEDDLE_RT_CUDA_PATH.
+This script is part of the folder that bench/gpu/bundle.py packs. Each stage takes at
+most ten minutes and writes results/STAGE.json when it is done. A further run executes
+the stages that are missing or failed. The most valuable stages come first: a description
+of the machine; the small models on one rank; GPT-2 124M, 1558M and 355M beside PyTorch;
+several ranks on the GPU. Without a GPU the script prints an error, measures nothing and
+ends with 3. With --dry-run, it runs the numerics on the emulated GPU, and only lists the
+stages that need a GPU. This needs a bundle of `bundle.py --emulated` and
+HEDDLE_RT_CUDA_PATH.
 """
 
 import argparse
@@ -29,7 +30,7 @@ NO_GPU = 3
 
 
 class Failed(Exception):
-    """A stage's check that did not hold."""
+    """A check of a stage failed."""
 
 
 class Machine:
@@ -85,7 +86,7 @@ def read_device_properties():
 
 
 def describe_machine(machine):
-    """The GPU, its driver, the libraries, and cuDNN's device properties."""
+    """Describes the GPU, its driver and the host, with cuDNN's properties of the GPU."""
     query = "name,driver_version,compute_cap,memory.total,clocks.max.sm,clocks.max.mem"
     done = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv"],
                           capture_output=True, text=True)
@@ -109,7 +110,7 @@ def train(machine, case):
 
 
 def check_matrix(machine, cases):
-    """Losses against the CPU's within the bound, and twice the same."""
+    """Checks that losses are within the bound of the CPU's, and equal in two runs."""
     report = {}
     for case in cases:
         known = machine.index["small"][case]
@@ -124,7 +125,7 @@ def check_matrix(machine, cases):
 
 
 def compare(machine, model):
-    """Tokens a second, MFU and memory beside PyTorch."""
+    """Measures tokens a second, MFU and memory beside PyTorch."""
     output = machine.results / f"compare-{model}.raw.json"
     done = subprocess.run(
         [sys.executable, str(HERE / "compare_gpu.py"),
@@ -135,7 +136,8 @@ def compare(machine, model):
     return json.loads(output.read_text())
 
 
-# Name, whether a rehearsal runs it, and what it does. Most valuable first.
+# Each stage has a name, a flag (a rehearsal runs the stage) and a function. The most
+# valuable stages come first.
 ONE_RANK = ["one", "bf16"]
 STAGES = [
     ("machine", False, describe_machine),

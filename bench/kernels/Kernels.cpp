@@ -73,8 +73,8 @@ struct Free {
 using Buffer = std::unique_ptr<char, Free>;
 
 /// Allocates a buffer of f32 or bf16 values in [-1, 1). Subnormal numbers would
-/// slow kernels down, so the low bf16 value of each 32-bit word is a copy of the
-/// high one. Buffers of other types get arbitrary bits.
+/// slow kernels down, so the low bf16 value of each 32-bit word is a copy of
+/// the high one. Buffers of other types get arbitrary bits.
 Buffer allocate(size_t bytes, bool bf16 = false) {
   size_t rounded = (bytes + 63) / 64 * 64;
   Buffer buffer(static_cast<char *>(std::aligned_alloc(64, rounded)));

@@ -27,9 +27,9 @@ struct Step {
 };
 
 /// Returns the units of a step. `part` has the times of one part. Queue 0
-/// computes and queue 1 communicates. The numbers are in Oases' order: in the
-/// forward pass the parts take turns at each half-layer, in the backward pass
-/// too, the last part first.
+/// computes and queue 1 communicates. The units are numbered in Oases' order:
+/// the parts take turns at each half-layer. In the forward pass the first part
+/// goes first, in the backward pass the last one.
 UnitGraph makeGraph(const solver::OasesProfileRow &part, const Step &step);
 
 } // namespace heddle::bench

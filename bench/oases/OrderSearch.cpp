@@ -39,7 +39,8 @@ public:
 
   /// Returns the best schedule that is found until `end` (getTime).
   Schedule run(double end, Random &random) {
-    constexpr int kPatience = 400; // changes in vain that end a climb
+    // A climb ends after this number of changes without a gain.
+    constexpr int kPatience = 400;
     std::optional<Schedule> best;
     Numbers bestList;
     while (!best || getTime() < end) {
@@ -67,9 +68,9 @@ public:
   }
 
 private:
-  /// For each part but the first, its lag at kKnots places along the program.
-  /// Then the delay of each kind of unit. All as a share of the program's
-  /// length.
+  /// The numbers that describe a list. First come, for each part but the first,
+  /// its lags at kKnots places along the program. Then comes the delay of each
+  /// kind of unit. Lags and delays are fractions of the program's length.
   using Numbers = std::vector<double>;
   static constexpr size_t kKnots = 7;
 
@@ -113,7 +114,8 @@ private:
   double most;
   std::vector<int32_t> part, kind; // of each unit
   int32_t parts = 0;
-  size_t curves, numbers; ///< of a list: the numbers of all lags; all numbers
+  size_t curves;  ///< how many numbers of a list are lags
+  size_t numbers; ///< how many numbers a list has
 };
 
 //===----------------------------------------------------------------------===//
@@ -164,8 +166,9 @@ public:
     play();
   }
 
-  /// Finds the units of a longest path that could be swapped: they start when
-  /// the unit before them on their queue ends, and need no result of it.
+  /// Finds the units of a longest path that could be swapped with the unit
+  /// before them on their queue. Such a unit starts when the unit before it
+  /// ends, and does not need its result.
   void findSwaps(std::vector<int32_t> &swaps, Random &random) const {
     swaps.clear();
     for (int32_t unit = last; unit >= 0;) {
@@ -236,14 +239,14 @@ private:
 static double anneal(Orders &orders, double best, double hot, double end,
                      Random &random) {
   constexpr int64_t kSteps = 100'000;
-  constexpr double kCold = 1e-5; // of `best`, as `hot`
+  constexpr double kCold = 1e-5; // a fraction of `best`, like `hot`
   std::vector<int32_t> swaps;
   for (int64_t step = 0; step < kSteps && getTime() < end; ++step) {
     double seconds = orders.getSeconds();
     best = std::min(best, seconds);
     orders.findSwaps(swaps, random);
     if (swaps.empty())
-      break; // the longest path is a chain of results: nothing is shorter
+      break; // No order is shorter than a longest path without swaps.
     int32_t unit = swaps[random.below(swaps.size())];
     int32_t other = orders.getBefore(unit);
     orders.swap(unit);

@@ -42,12 +42,12 @@ using Row = solver::OasesProfileRow;
 namespace {
 
 constexpr int kLayers = 24;
-constexpr double kNear = 1.01; ///< as good as the best
+constexpr double kNear = 1.01; ///< times with at most this ratio count as equal
 
 /// A schedule of one step, in seconds per layer.
 struct Result {
   double seconds = 0;
-  double bound = 0; ///< no order of the same units takes less
+  double bound = 0; ///< lower bound for any order of the same units
   int parts = 1;
 };
 
@@ -146,7 +146,7 @@ double searchCell(const Profile &profile, const Row &cell, Recompute recompute,
 struct Cell {
   Result none, fineGrained, defaultOrder, crossPass;
   Result oases, oasesKept; ///< with and without recomputation
-  Result best, bestKept;   ///< the scheduler's, with and without it
+  Result best, bestKept;   ///< the scheduler's, also with and without it
 };
 
 Cell run(const Profile &profile, const Row &cell, int64_t tries) {

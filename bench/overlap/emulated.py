@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
-"""How much of its communication each schedule hides, on emulated links.
+"""Measures how much communication each schedule hides, on emulated links.
 
     bench/overlap/emulated.py [--heddle build/bin/heddle] [--ratios 0.5,1,2]
                               [--runs 3] [--steps 8] [--folder build/overlap]
 
 Trains a transformer of 12 layers of width 512 with tensor parallelism on two
-devices of one core each. First, `none` (the whole batch, nothing computed again)
-runs on links that cost nothing, which measures the time of its computation. This
-fixes the speed of the links: for each ratio, the communication of `none` takes
-ratio x its computation. M is the longer of the two. Then the machine is profiled,
-and all schedules take turns on these links.
+devices of one core each. The schedule `none` runs the whole batch and recomputes
+nothing. It runs first, on links that cost nothing, which measures the time of its
+computation. The bandwidth of the links follows from this time: for each ratio, the
+communication of `none` takes ratio x its computation. M is the longer of these two
+times. Then the machine is profiled, and all schedules take turns on these links.
 
 Columns:
-  seconds    of a step: the median over runs of the median over steps
+  seconds    the seconds of a step: the median over runs of the median over steps
   of M       seconds / M
-  speed-up   over `none`
-  own M      the longer of computation and communication of this schedule's own
-             program, by the simulator with the profile. It is more than M where a
-             part of the batch computes more slowly than its share, and where the
-             program recomputes
+  speed-up   seconds of `none` / seconds
+  own M      the longer of the computation and the communication of this schedule's
+             own program, by the simulator with the profile. It is more than M if
+             the program recomputes, or if a part of the batch takes more than its
+             share of the whole batch's time
   of it      seconds / own M
-  predicted  seconds of a step by the simulator
+  predicted  the seconds of a step that the simulator predicts
 The machine should be idle.
 """
 
@@ -68,7 +68,8 @@ class Bench:
         return path
 
     def compile(self, schedule, cluster, *more):
-        """Returns a program to simulate, and what `auto` chose."""
+        """Compiles a schedule's program. Returns the path of its files, without the
+        ending, and the choice of the schedule `auto` as text."""
         path = os.path.join(self.options.folder, schedule)
         remarks = self.heddle(
             "compile", *MODEL, "--overlap", schedule, "--cluster", cluster,

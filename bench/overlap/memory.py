@@ -4,12 +4,12 @@
     bench/overlap/memory.py [--heddle build/bin/heddle] [--models gpt2,llama]
                             [--limits 80,60,40] [--mesh tp=2] [--folder memory]
 
-GPT-2 124M and Llama-3.2-1B at true size. The peak is the arena of `none`, which holds
-activations, gradients and all other values except variables. With a limit of 80, 60 and
-40 % of the peak, `auto` chooses the values to compute again. Prints the arena, the
-predicted time of a step and the slow-down against `none`. Beside it stands `--recompute
-layer`, which is PyTorch's activation checkpointing of every layer: it computes each
-layer's whole forward pass again.
+The models are GPT-2 124M and Llama-3.2-1B at true size. The peak is the arena of `none`,
+which holds activations, gradients and all other values except variables. With a limit of
+80, 60 and 40 % of the peak, `auto` chooses the values to recompute. Prints the arena, the
+predicted time of a step and the slow-down against `none`. The table also has a row for
+`--recompute layer`. This mode is PyTorch's activation checkpointing of every layer: it
+recomputes each layer's whole forward pass.
 """
 
 import argparse

@@ -1,17 +1,21 @@
-"""The bubbles of pipelines: simulated, measured, and by the schedules' formulas.
+"""Compares the bubbles of pipelines: simulated, measured, and by the schedules' formulas.
 
-bubbles.py [--real] [--no-barrier] [--folder F] [--steps N] [SCHEDULE...]: runs a model whose
-stages are equal with every schedule, on links that are fast against compute.
+    bubbles.py [--real] [--no-barrier] [--folder F] [--steps N] [SCHEDULE...]
+
+Runs a model of equal stages with every schedule. Transfers over the links take much less
+time than computation.
 
 Without --real, four stages run with --emulate-compute: each call sleeps for the
 time that the simulator assumes for it. So only the simulator's order of events is
-tested. A busy machine can only wake a sleeper late, so the fastest step counts.
+tested. On a busy machine a sleeper may wake late, but never early, so the fastest step
+counts.
 With --real, two stages compute on two cores, and the simulator takes the calls' times
 from `heddle profile`. The machine should be idle: calls take longer beside other work.
 The result is the median of the steps whose calls take at most 5 % longer than those of
 the quickest step. The script also prints how long the calls of a step take, from the
 quickest step to the slowest one, and the part of the cores' time that other processes
-(or, on a virtual machine, its host) took. Figures mean little if that is above 2 %.
+(or, on a virtual machine, its host) took. If this part is above 2 %, the figures mean
+little.
 
 With --no-barrier, steps overlap (--pipeline-barrier none), and a step's time is the
 period of steps. The model's embedding and head are not tied then: the gradients of
@@ -20,10 +24,11 @@ a tied table wait for each other.
 A bubble is the part of a step in which the compute stream of a device runs no
 call, as the mean over devices. Prints for each schedule the step and the bubble,
 simulated and measured, the error of the simulated step, and the bubble of the
-schedule's formula for equal stages, which knows neither embedding, head, update
-nor links. Targets: the simulated step within 5 % of the measured one; GPipe and
-1F1B within 3 points of (p-1)/(m+p-1), interleaved with v chunks of
-(p-1)/(vm+p-1), zero-bubble schedules below half of 1F1B's.
+schedule's formula for equal stages. This formula ignores embedding, head, update
+and links. The targets are: the simulated step is within 5 % of the measured one. The
+bubbles of GPipe and 1F1B are within 3 percentage points of (p-1)/(m+p-1), and that of
+`interleaved` with v chunks is within 3 points of (p-1)/(vm+p-1). The bubbles of
+zero-bubble schedules are less than half of 1F1B's.
 """
 
 import argparse
@@ -49,7 +54,7 @@ def heddle(*arguments):
 
 
 def formula(schedule, stages, micro_batches):
-    """The bubble of equal stages, or None for schedules without a formula."""
+    """Returns the bubble of equal stages, or None for schedules without a formula."""
     rest = stages - 1
     if schedule in ("gpipe", "1f1b"):
         return rest / (micro_batches + rest)
@@ -77,16 +82,17 @@ def read_trace(path, step, overlaps):
         elif event["cat"] == "compute":
             busy[run] += event["dur"]
     runs = []
-    for run in sorted(begin)[1:]:  # the first one warms up
+    for run in sorted(begin)[1:]:  # the first run warms up
         since = max(end[run - 1]) if overlaps else min(begin[run])
         seconds, calls = max(end[run]) - since, busy[run] / len(ranks)
         runs.append(Run(seconds * 1e-6, 1 - calls / seconds, calls * 1e-6))
-    return runs[:-1] if overlaps else runs  # none runs beside the last one's end
+    # No other run overlaps the end of the last one, so the last one is left out.
+    return runs[:-1] if overlaps else runs
 
 
 def others_seconds():
-    """Returns the core seconds that went to processes for which this process has not
-    waited, or to the host of a virtual machine."""
+    """Returns the core seconds that other processes and the host of a virtual machine
+    took. Children for which this process has waited do not count as other processes."""
     with open("/proc/stat") as file:
         user, nice, system, _, _, *others = map(int, file.readline().split()[1:9])
     own = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""The plan that heddle plan chooses beside plans of experts, measured.
+"""Measures the plan that heddle plan chooses beside plans of experts.
 
     bench/planner/measured.py [--heddle build/bin/heddle] [--models gpt2,llama]
                               [--networks fast,slow,hierarchical]
                               [--limits 1.5,0.6,0.3] [--folder F] [--json FILE]
 
-Four emulated devices, three networks and three memory limits. Every plan of PLANS
-is compiled for the limit and, if it fits, trained with `--emulate-compute`: each
-call and each collective takes the time that the cluster's devices and links would
-take, so the order of events, the runtime and its waiting are real, and nothing is
-computed. The plan that `heddle plan` chooses is measured in the same way.
+A case is a model on four emulated devices with one of three networks and one of three
+memory limits. Every plan of PLANS is compiled for the limit and, if it fits, trained with
+`--emulate-compute`. Each call and each collective then takes the time that the cluster's
+devices and links would take. The order of events, the runtime and its waiting are real,
+but nothing is computed. The plan that `heddle plan` chooses is measured in the same way.
 
 For each case, prints the chosen plan, its predicted and measured seconds, the best
 measured plan of the experts that fits, and the ratio of the two (target: at most
-1.05). If nothing fits, says whether an expert's plan does (it should not). A
-sleeper may be woken late, so the fastest step of a run counts.
+1.05). If `heddle plan` finds no plan that fits, prints whether an expert's plan fits,
+which should not happen. A sleeper may be woken late, so the fastest step of a run counts.
 
 All programs of a case are compiled before the first one is measured, with the
 lowest priority. Each case is written to --json as soon as it is measured. A case that
@@ -31,7 +31,7 @@ import os
 import subprocess
 import sys
 
-ROWS = 16  # of a step
+ROWS = 16  # the rows of a step
 MODELS = {
     "gpt2": {"model_type": "gpt2", "n_layer": 6, "n_embd": 64, "n_head": 4,
              "vocab_size": 256, "n_positions": 64, "n_inner": 256},
@@ -41,11 +41,11 @@ MODELS = {
               "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
               "hidden_act": "silu", "tie_word_embeddings": False},
 }
-# Levels as (devices, bytes a second).
+# For each network, its levels: the number of devices, and the bytes a second.
 NETWORKS = {"fast": [(4, 1e9)], "slow": [(4, 2e7)],
             "hierarchical": [(2, 1e9), (2, 2e7)]}
-# Megatron's plans, ZeRO's, mixtures, pipelines; with and without overlap,
-# recomputation and sequence parallelism.
+# The plans of experts: Megatron's plans, ZeRO, mixtures of the two, and pipelines, with
+# and without overlap, recomputation and sequence parallelism.
 PLANS = [
     "--mesh dp=4 --overlap none", "--mesh dp=4 --overlap auto",
     "--mesh dp=4 --zero 1 --overlap none", "--mesh dp=4 --zero 1 --overlap auto",

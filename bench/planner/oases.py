@@ -18,16 +18,16 @@ last half-layers have the waiting times of the order that runs, and a change tak
 time of its gathering. Oases' own plan comes from a second call, with its own formulas
 (lib/Solver/Convert/Oases.cpp has them, too).
 
-The plans are then simulated with the times of the profile: two halves of the batch,
-computation and communication side by side, in Oases' order, which computes
-half-layers again from the results of their all-reduces. Beside the chosen plan
-stand the best uniform degree, and Oases' collapsed plan of two degrees. Megatron's
-schedule has no halves, computes layers again with their all-reduces, and takes its
-best uniform degree.
+The plans are then simulated with the times of the profile. The batch has two halves, and
+computation and communication overlap in Oases' order, which recomputes half-layers from
+the results of their all-reduces. The table also has the best uniform degree, and Oases'
+collapsed plan of two degrees. Megatron's schedule does not cut the batch, recomputes
+layers with their all-reduces, and takes its best uniform degree.
 
-The second table has the throughput over Megatron's: the least and the most of any
-batch that both have, and each at its best batch. The published figures, whose batches
-are not known, stand beside it. Models and clusters that the profile lacks are named.
+The second table has the ratio of the throughput to Megatron's: the least and the largest
+ratio over the batches that both have, and the ratio if each takes its best batch. It also
+has the published figures, whose batches are not known. Models and clusters that the
+profile lacks are named.
 """
 
 import argparse
@@ -39,11 +39,10 @@ import sys
 import tempfile
 
 DEVICES = 32
-AXES = 5  # of two devices each
+AXES = 5  # axes of two devices each
 SEQUENCE = 1024
 MEMORY = int(0.95 * 24 * 2**30)
-# Two plans that the costs of blocks cannot tell apart may differ by this in the
-# simulation.
+# Plans of equal cost in blocks may have simulated times that differ by this fraction.
 TIE = 2e-3
 
 

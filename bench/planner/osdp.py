@@ -7,13 +7,13 @@
     bench/planner/osdp.py profile_8gpu.json --all
 
 The profile (solver/README.md) has seconds and megabytes of one layer of GPT-2 on
-8 GPUs, for each choice of which half-layers keep their parameters sharded. It
-becomes a profile of blocks, and one call of `heddle plan` decides every layer of
-the real model under the memory limit, less the 800 MB that the profile states
-beside the layers. Prints two times beside its answer. The first is the least time by a
-knapsack over the counts of layers of each choice, written here from the definition
+8 GPUs. It has a row for each set of half-layers that keep their parameters sharded.
+This script makes a profile of blocks from it. One call of `heddle plan` decides every
+layer of the real model under the memory limit, of which the parts beside the layers take
+800 MB. Prints two times beside its answer. The first is the least time, found by a
+knapsack over the number of layers of each choice, written here from the definition
 alone. The second is the time with everything sharded. --all does so for every size and
-batch of the profile, and six limits between all and nothing sharded.
+batch of the profile, with six limits between everything and nothing sharded.
 """
 
 import argparse
@@ -46,8 +46,8 @@ def read_layers(path):
 
 
 def blocks_of(layer, beside):
-    """Returns the profile of blocks: a layer keeps the weights of its halves,
-    their gradients and the optimizer's state sharded, or not."""
+    """Returns the profile of blocks. Each half of a layer keeps its weights, their
+    gradients and the optimizer's state either sharded or whole."""
     strategies = []
     for choice in CHOICES:
         seconds, size = layer[choice]

@@ -2,17 +2,18 @@
 
     uneven.py PLANNER_BENCH [--stride N] [--case NAME ...]
 
-A uniform plan splits all operators alike: by one mesh of data, context, tensor and
-pipeline parallelism, with any ZeRO level, sequence parallelism, micro-batches,
-sub-batches, recomputation and schedule. Each model has operators that want to be
-split unlike others, on 4 devices of a server of RTX 3090:
+A uniform plan splits all operators alike, by one mesh of data, context, tensor and
+pipeline parallelism. It may have any ZeRO level, sequence parallelism, micro-batches,
+sub-batches, recomputation and schedule. In each model, some operators are fastest if they
+are split differently from the others. The devices are 4 of a server of RTX 3090:
 
   vocabulary    a GPT whose table and head outweigh its layers
   images        convolutions, and dense layers that have most of the parameters
                 ("one weird trick": Krizhevsky, 2014)
   ratings       a recommender: a large table of embeddings, and dense layers
 
-Prints the uniform plans that were simulated, the best of them, and the planner's.
+Prints the number of uniform plans that were simulated, the best of them, and the
+planner's plan.
 """
 
 import argparse
@@ -59,7 +60,8 @@ class Program:
         return self.relu(f"{name}.relu", y, result)
 
     def convolution(self, name, letters, x, shape, channels, stride):
-        """3 by 3, padded: a product for each place of the kernel."""
+        """Adds a padded convolution of 3 by 3, as a product for each place of the
+        kernel. Returns its result and the result's shape."""
         rows, old, size, _ = shape
         self.count += 1
         zero, padded = f"%zero{self.count}", f"%padded{self.count}"
@@ -123,9 +125,9 @@ def tensor(shape, element="f32"):
 
 
 def make_images(rows):
-    """Images come as patches of 4 by 4 pixels. The letter f stands for the features
-    that tensor parallelism splits. Every other layer has it, so that two layers need
-    one sum."""
+    """Returns the program of the model for images, which come as patches of 4 by 4
+    pixels. The letter f stands for the features that tensor parallelism splits. Every
+    second layer has it in its result, so that two layers need only one sum."""
     shape = (rows, 48, 32, 32)
     program = Program(tensor(shape), (rows,))
     x, last = "%x", shape
@@ -146,7 +148,7 @@ def make_images(rows):
 
 
 def make_ratings(rows):
-    """Each row has 26 entries of one table."""
+    """Returns the program of the recommender. Each row has 26 entries of one table."""
     entries, table, width, hidden, classes = 26, 1 << 20, 64, 1024, 8
     tokens = tensor((rows, entries), "i32")
     program = Program(tokens, (rows,))
@@ -172,8 +174,9 @@ def make_vocabulary():
                        "vocab_size": 131072, "n_positions": 512, "n_inner": 1024})
 
 
-# The rows of a step, and the numbers of micro-batches for which a program is made.
-# A config is planned with every number.
+# For each model: the rows of a step, the numbers of micro-batches for which a program
+# is made, the function that makes it, and the file. A config does not fix the number of
+# micro-batches, so the planner tries every number.
 CASES = {"vocabulary": (8, [1], lambda rows: make_vocabulary(), "config.json"),
          "images": (128, [1, 2, 4], make_images, "images.mlir"),
          "ratings": (2048, [1, 2, 4], make_ratings, "ratings.mlir")}

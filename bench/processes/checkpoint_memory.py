@@ -18,7 +18,7 @@ import tempfile
 import time
 
 PROCESSES, LIMIT = 4, 64 * 1024  # KiB
-# 89 million parameters, with the optimizer's state 12 bytes each.
+# The model has 89 million parameters. Each takes 12 bytes, with the optimizer's state.
 MODEL = ["--layers", "12", "--hidden", "768", "--heads", "12", "--vocab", "4096",
          "--seq", "32", "--batch", "4", "--mesh", f"dp={PROCESSES}", "--zero", "3"]
 

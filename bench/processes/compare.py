@@ -4,11 +4,11 @@
     bench/processes/compare.py [--heddle build/bin/heddle] [--steps 6]
 
 Needs a Python with torch and transformers (test/reference/environment makes
-one). Every contender has two processes of one thread, the same configuration,
-tokens, optimizer (AdamW, clipping at 1.0, no dropout) and Gloo between the
-processes. Prints the median time of a step and the ratio to PyTorch. Then stops
-one of Heddle's processes for three seconds and prints the part of this time for
-which the other one, which waits for it, uses a core.
+one). Every contender has two processes of one thread, which communicate by Gloo, and
+the same configuration, tokens and optimizer (AdamW, clipping at 1.0, no dropout).
+Prints the median time of a step and the ratio to PyTorch. Then stops one of Heddle's
+processes for three seconds. Prints the part of this time in which the other process,
+which waits, uses a core.
 """
 
 import argparse
@@ -135,8 +135,8 @@ def cpu_seconds(pid):
 
 
 def measure_waiting(args, folder, seconds=3.0):
-    """Returns the part of the time for which a process that waits for a stopped
-    one uses a core."""
+    """Stops one of two processes. Returns the part of the time in which the other
+    process, which waits, uses a core."""
     run = subprocess.Popen(heddle_command(args, folder, 0, 1000, "waiting"),
                            stdout=subprocess.PIPE, text=True)
     for line in run.stdout:

@@ -1,8 +1,9 @@
 //===- Attention.cpp - Attention of one device ----------------------------===//
 //
-// GFLOP/s count only the products of scores that the mask lets through: 4 times
-// the head size for each score forward (2 products), 10 times backward (5
-// products).
+// GFLOP/s count only products, and only those of scores that the mask does not
+// hide. For each score, the forward pass has 2 products, which are 4 times the
+// head size in FLOPs. The backward pass has 5 products, which are 10 times the
+// head size.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,15 +1,15 @@
-"""How well heddle simulate predicts the time of a step on this machine.
+"""Measures how well heddle simulate predicts the time of a step on this machine.
 
-accuracy.py [--runs N] [--steps N] [--folder F] [PROGRAM...]: profiles the first
-half of the programs below, then predicts all of them, and then runs each one
-several times on emulated links; the programs take turns. Prints the simulated and
-the measured time (the median over runs of the median over steps), the error, and
-the median and worst error of both halves. Targets: 5 % at the median, 10 % at the
-worst. With --keep-profile, the folder's profile is used as it is, so that a long
-session can be cut: first some programs, then others.
+    accuracy.py [--runs N] [--steps N] [--folder F] [PROGRAM...]
 
-The machine should be idle: a profile that was taken beside other work predicts
-other work.
+Profiles the first half of the programs below and predicts all of them. Then runs each
+program several times on emulated links; the programs take turns. Prints the predicted
+and the measured time (the median over runs of the median over steps), the error, and
+the median and the largest error of both halves. The targets are a median error of at
+most 5 % and a largest error of at most 10 %. With --keep-profile, the profile of the
+folder is used as it is, so that the programs can be measured in several sessions.
+
+The machine should be idle, because other work would slow the measured calls.
 """
 
 import argparse
@@ -25,7 +25,7 @@ MODELS = {
     "wide": "--layers 4 --hidden 512 --heads 8 --vocab 256 --seq 128",
     "long": "--layers 4 --hidden 256 --heads 4 --vocab 256 --seq 512",
 }
-# Name, model, options of the program, bytes a second of a link.
+# Each program has a name, a model, options, and the bytes a second of a link.
 PROFILED = [
     ("serial", "small", "--batch 4", 1e9),
     ("dp2", "small", "--batch 8 --mesh dp=2", 1e9),
@@ -36,7 +36,7 @@ PROFILED = [
     ("tp2 parts", "small", "--batch 4 --mesh tp=2 --sub-batches 2 --overlap auto", 1e8),
     ("zero3", "small", "--batch 8 --mesh dp=2 --zero 3", 2e8),
 ]
-# Chosen after the profile: other models, batches, plans and links.
+# Programs that are not profiled. They have other models, batches, plans and links.
 OTHERS = [
     ("deep dp2", "deep", "--batch 8 --mesh dp=2", 2e8),
     ("deep tp2", "deep", "--batch 4 --mesh tp=2", 2e8),
@@ -58,7 +58,7 @@ def heddle(*arguments):
 
 
 def write_cluster(folder, bandwidth):
-    """Writes a cluster of two devices with links of that speed."""
+    """Writes a cluster of two devices with links of this bandwidth. Returns the path."""
     path = os.path.join(folder, f"links-{bandwidth:.0e}.json")
     cluster = {
         "version": 1,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""heddle simulate beside published runs of Megatron-LM on A100 servers.
+"""Compares heddle simulate with published runs of Megatron-LM on A100 servers.
 
     bench/simulate/megatron.py [--heddle build/bin/heddle] [--only 22B,175B] [--json F]
 
@@ -29,7 +29,7 @@ import statistics
 import subprocess
 import sys
 
-# Name, heads, hidden, layers, tp, pp, devices, rows of a step, TFLOP/s.
+# A run: name, heads, hidden size, layers, tp, pp, devices, rows of a step, TFLOP/s.
 SC21 = [
     ("1.7B", 24, 2304, 24, 1, 1, 32, 512, 137),
     ("3.6B", 32, 3072, 30, 2, 1, 64, 512, 138),
@@ -39,18 +39,19 @@ SC21 = [
     ("76.1B", 80, 10240, 60, 8, 4, 1024, 1792, 140),
     ("145.6B", 96, 12288, 80, 8, 8, 1536, 2304, 148),
 ]
-# Name, heads, hidden, layers, tp, pp, devices, rows, rows of a micro-batch,
-# chunks, seconds with full and with selective recomputation.
+# A run: name, heads, hidden size, layers, tp, pp, devices, rows of a step, rows of a
+# micro-batch, chunks, seconds with full and with selective recomputation.
 MLSYS23 = [
     ("22B", 64, 6144, 48, 8, 1, 8, 4, 4, 1, 1.42, 1.10),
     ("175B", 96, 12288, 96, 8, 8, 64, 64, 1, 3, 18.13, 13.75),
 ]
 SEQUENCE, VOCABULARY = 2048, 51200
-# The forward pass (6.5), and the same when it is recomputed (6.5): the product of
-# queries and keys writes the scores. Scale, mask and softmax read and write them.
-# Dropout reads and writes them, and writes a mask of a byte. The product with the
-# values reads them. The backward pass (10) has as many accesses, and reads the
-# operands of both products again.
+# The number of times that the scores are read or written in memory. The forward pass
+# has 6.5 such passes: the product of queries and keys writes the scores, scale, mask and
+# softmax read and write them, dropout reads and writes them and also writes a mask of
+# one byte a score, and the product with the values reads them. The recomputed forward
+# pass has 6.5, too. The backward pass has 10: it has as many accesses as the forward
+# pass, and reads the operands of both products again.
 PASSES = 6.5 + 6.5 + 10
 MEMORY_RATE = 0.9 * 2039e9
 
@@ -65,8 +66,8 @@ def sc21_seconds(hidden, layers, devices, rows, tflops):
 def cases():
     for name, heads, hidden, layers, tp, pp, devices, rows, tflops in SC21:
         dp = devices // tp // pp
-        # One row of a replica is one micro-batch where there is a pipeline;
-        # without one, two rows fit.
+        # In a pipeline, a micro-batch has one row of each replica. Without a
+        # pipeline it has two, which fit into the memory.
         micro = dp * (1 if pp > 1 else 2)
         yield {"name": name + " SC 2021", "heads": heads, "hidden": hidden,
                "layers": layers, "tp": tp, "pp": pp, "dp": dp, "batch": micro,
@@ -85,7 +86,7 @@ def cases():
 
 
 def score_seconds(case):
-    """Seconds of a step in which a device reads and writes scores."""
+    """Returns the seconds of a step in which a device reads and writes scores."""
     rows = case["batch"] * case["micro"] / case["dp"]
     numbers = (rows * case["heads"] / case["tp"] * SEQUENCE ** 2 *
                case["layers"] / case["pp"])

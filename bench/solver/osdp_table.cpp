@@ -2,10 +2,12 @@
 //
 // heddle-osdp-table profile_8gpu.json [layers]
 //
-// Prints Markdown: a line on the published model, and two tables. The first has
-// the throughput of the best plan over that of all-sharded, without and with
-// splitting, for every hidden size, batch index and several limits. The second
-// has the batch with the best throughput under a limit.
+// Prints Markdown: a line on the published model, and two tables. The first one
+// has the throughput of the best plan, divided by that of the plan that shards
+// everything. It has a row for each hidden size and batch index, and a column
+// for each of several limits. A cell has three values: without splitting, with
+// splitting at no cost, and with a charge for each slice. The second table has
+// the batch with the best throughput under a limit.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,7 +7,7 @@ Needs a Python with torch and transformers (test/reference/environment makes
 one). Each contender runs in a process of its own, one after the other, with the
 same configuration, tokens, optimizer (AdamW, clipping at 1.0, no dropout) and
 number of threads. Prints the median time of a step, the ratio to the better
-PyTorch, the peak memory of the process, and Heddle's time by kind of work.
+PyTorch, the peak memory of the process, and Heddle's time for each kind of work.
 """
 
 import argparse

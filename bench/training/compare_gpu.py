@@ -9,8 +9,9 @@ contender runs in a process of its own, on the first visible GPU, with the same
 tokens, AdamW and clipping at 1.0. Prints, and with --json writes, the median time
 of a step, tokens a second, MFU and memory of both, and the ratio. Needs a Python
 with torch for PyTorch's part. Ends with 3 if there is no GPU, before anything runs.
---rehearse: both contenders run on the CPU, and ARTIFACT is a small one for the CPU.
-Nothing is measured. It finds trifles that would fail the first run on a GPU.
+With --rehearse, both contenders run on the CPU, and ARTIFACT is a small artifact for the
+CPU. Nothing is measured. A rehearsal finds errors of the script itself before the first
+run on a GPU.
 """
 
 import argparse
@@ -25,14 +26,14 @@ import tempfile
 import threading
 import time
 
-# Dense bf16 FLOP/s that NVIDIA's data sheets state, by a part of the GPU's name.
+# For a part of a GPU's name, the dense bf16 FLOP/s in NVIDIA's data sheet.
 PEAKS = {"A100": 312e12, "H100 PCIe": 756e12, "H100": 989e12, "H200": 989e12,
          "L40S": 362e12, "RTX 4090": 165e12, "A6000": 155e12}
 NO_GPU = 3
 
 
 def query_gpu(what):
-    """Returns what nvidia-smi answers for the first visible GPU, or None."""
+    """Returns the answer of nvidia-smi for the first visible GPU, or None."""
     try:
         done = subprocess.run(
             ["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader,nounits"],
@@ -77,8 +78,8 @@ def read_sizes(artifact):
 
 
 def count_flops(sizes):
-    """Returns the FLOPs of a step: 6 for each weight of a product and token, and
-    those of attention, counted without the causal mask, as is usual for MFU."""
+    """Returns the FLOPs of a step: 6 for each token and weight of a product, plus those
+    of attention. The causal mask is ignored, as is usual for MFU."""
     hidden, layers = sizes["hidden"], sizes["layers"]
     weights = 12 * layers * hidden**2 + sizes["vocabulary"] * hidden
     per_token = 6 * weights + 12 * layers * hidden * sizes["sequence"]

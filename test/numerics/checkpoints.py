@@ -1,17 +1,19 @@
-"""Writes checkpoints under plans of 1, 2, 3, 4 and 8 ranks and loads each under
-every other plan.
+"""Writes checkpoints under plans of 1, 2, 3, 4 and 8 ranks, and loads each checkpoint
+under every other plan.
 
     checkpoints.py --heddle build/bin/heddle --heddle-run build/bin/heddle-run \\
                    --scratch FOLDER [--long]
 
 A layout is a plan and the number of processes that share its ranks. Each layout
 trains four steps of a tiny model and saves after the third and the fourth.
- - Layouts of one plan save the same bits.
- - Every layout loads every checkpoint of step 3 and saves it again: all
-   parameters and the whole state of the optimizer have the same bits.
- - It trains step 4 from there. If the writer had the same plan, the loss and the
-   state are those of the writer's step 4, bit by bit. Otherwise plans sum in
-   other orders, so the loss is within 1e-5.
+ - Layouts of one plan must save the same bits.
+ - Every layout loads every checkpoint of step 3 and saves it again. All parameters
+   and the whole state of the optimizer must keep their bits.
+ - Every layout trains step 4 from there. If the checkpoint was written under the same
+   plan, the loss and the state must have the bits of the writer's step 4. Different
+   plans sum in different orders, so otherwise the loss must be within 1e-5.
+Without --long, a pair of layouts has one of the last two checks: the first one if the
+plans differ, the second one if they are equal.
 """
 
 import collections
@@ -24,10 +26,10 @@ import tensors
 from processes import Launched
 from programs import Failure, Programs, Report, get_parser
 
-# Sizes that no number of ranks divides.
+# No number of ranks divides the sizes of this model.
 MODEL = "gpt2-odd"
-SAVED, STEPS = 3, 4  # steps
-TOLERANCE = 1e-5     # relative, of losses under other plans
+SAVED, STEPS = 3, 4  # the step of the loaded checkpoints; the number of steps
+TOLERANCE = 1e-5     # the relative error of a loss under another plan
 
 Plan = collections.namedtuple("Plan", ["ranks", "arguments", "micro"])
 PLANS = {
@@ -39,7 +41,7 @@ PLANS = {
                               "--pipeline", "1f1b"], 2),
     "groups-tp2": Plan(8, ["--mesh", "dp=2x2,tp=2", "--zero", "3"], 1),
 }
-# Numbers of processes, by plan.
+# For each plan, the numbers of processes that it runs in.
 SHORT = {"serial": [1], "zero3": [2], "tp3": [1], "zero3-tp2": [2],
          "pp2-zero1-tp2": [4]}
 LONG = {"serial": [1], "zero3": [1, 2], "tp3": [1, 3], "zero3-tp2": [1, 2, 4],
@@ -47,7 +49,7 @@ LONG = {"serial": [1], "zero3": [1, 2], "tp3": [1, 3], "zero3-tp2": [1, 2, 4],
 
 
 def rows_of(start, shape, whole):
-    """Yields the first element of each row of a part: its place in the part and
+    """Yields, for the first element of each row of a part, its place in the part and
     its place in the whole tensor."""
     strides = [math.prod(whole[i + 1:]) for i in range(len(whole))]
     width = shape[-1] if shape else 1
@@ -60,7 +62,7 @@ def rows_of(start, shape, whole):
 
 
 def read_state(checkpoint):
-    """Returns the bytes of each variable by name."""
+    """Returns, for each variable's name, its bytes."""
     if not (checkpoint / "parts.json").exists():
         return {name: tensor.values.tobytes() for name, tensor in
                 tensors.read(checkpoint / "model.safetensors").items()}

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Partitions programs of upstream dialects by the shardings that they state and
-runs them on the devices of their mesh and on one device. The results must agree,
-and two runs must give the same bits.
+"""Partitions programs of upstream dialects by the shardings that they state. Runs them
+on the devices of their mesh and on one device. The results must agree, and two runs
+must give the same bits.
 
 Usage: foreign.py --heddle HEDDLE --heddle-run HEDDLE_RUN --scratch DIR
                   [--cluster CLUSTER] [--sub-batches N] [--overlap SCHEDULE]
                   [--stages N] [--gradients] FILE...
 
 With --sub-batches, the program of many devices runs its batch in parts. With
---overlap, its order is that schedule's, and the runtime executes its streams in
-random legal orders. With --stages, it is cut into stages, which lie on two times
-as many devices. With --stages and --gradients, each program is made a trained
-model, its stages begin at random places, and its gradients are compared.
+--overlap, it has the order of that schedule, and the runtime executes its streams in
+random legal orders. With --stages, it is cut into stages, which lie on twice as many
+devices. With --stages and --gradients, each program becomes a training step, its stages
+begin at random places, and its gradients are compared.
 """
 
 import array
@@ -25,13 +25,13 @@ import programs
 import tensors
 import trained
 
-CUTS = 4  # of each program with --gradients
+CUTS = 4  # random cuts that are tried for each program with --gradients
 F32_BOUND = 1e-5
 
 
 def inputs_of(artifact):
-    """Returns numbers for @main's arguments. They depend only on the argument's
-    and the element's position, not on the sharding."""
+    """Returns numbers for @main's arguments. A number depends only on the positions of
+    the argument and of the element, not on the sharding."""
     manifest = json.loads((artifact / "manifest.json").read_text())
     (main,) = [p for p in manifest["programs"] if p["name"] == "main"]
     result = {}

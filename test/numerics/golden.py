@@ -1,4 +1,4 @@
-"""Compares with reference values that PyTorch and transformers made.
+"""Compares losses, logits and gradients with those of PyTorch and transformers.
 
     golden.py --heddle build/bin/heddle --scratch FOLDER MODEL_FOLDER ...
 

@@ -5,11 +5,11 @@ this CPU.
            --gpu build/lib/emulated-gpu --scratch FOLDER [--long] [--part K/N] \\
            [--only CASE] [MODEL ...]
 
-A case is a plan of matrix.py, a schedule of schedules.py (tp4+oases), or a pipeline of
-pipelines.py (pp2-tp2/zb-h1). For the first two, --gpu-rows can force the shape of rows
-(serial+bf16@warp). The bounds are those of these scripts. The emulated GPU runs its
-streams in a random legal order. A second run of a pipeline, and with --long of every
-case, in another order, must give the same bits.
+A case is a plan of matrix.py, a plan with a schedule of schedules.py (tp4+oases), or a
+pipeline of pipelines.py (pp2-tp2/zb-h1). In the first two kinds of case, --gpu-rows can
+force the shape of rows (serial+bf16@warp). The bounds are those of these scripts. The
+emulated GPU runs its streams in a random legal order. Pipelines run a second time, in
+another order, and must give the same bits. With --long, every case does.
 """
 
 import argparse
@@ -29,15 +29,16 @@ SHORT = {
     "gpt2-dropout": ["dp2-tp2+oases"],
     "llama": ["zero3+auto"],
 }
-# With --long, these plans with each of these schedules, and these pipelines.
+# The cases of --long: each plan with each schedule, and each mesh with each schedule of
+# pipelines.
 PLANS = ["serial", "tp4", "dp2-tp2", "zero1", "zero2", "zero3", "ring4", "sequence4"]
 MESHES = ["pp2", "pp2-tp2", "pp2-dp2", "pp2-zero1", "pp2-zero3", "pp2-recompute", "pp2-parts",
           "pp2-tp2-oases", "pp2-tp2-auto", "pp2-bf16", "pp2-free", "pp4"]
 LONG = PLANS + ["%s+%s" % (plan, schedule) for plan in PLANS for schedule in SCHEDULES] + [
     "%s/%s" % (mesh, schedule) for mesh in MESHES for schedule in pipelines.SCHEDULES]
 MODELS = ["gpt2", "llama", "gpt2-odd", "gpt2-dropout", "llama-dropout"]
-# Tiny rows fit one warp. So each shape is forced, and these models have rows of
-# 31, 33, 1000 and 4097 elements.
+# Rows of tiny models fit one warp. So these cases force each shape of rows, and these
+# models have rows of 31, 33, 1000 and 4097 elements.
 SHAPED = ["%s@%s" % (case, rows) for case in ("serial", "serial+bf16", "zero3")
           for rows in ("thread", "warp", "block")]
 matrix.MODELS.update({

@@ -3,11 +3,11 @@
     pipelines.py --heddle build/bin/heddle --heddle-run build/bin/heddle-run \\
                  --scratch FOLDER [--long] [--only CASE] [MODEL ...]
 
-A case is a mesh and a schedule, such as pp2-tp2/zb-h1. The loss of each of ten
-optimizer steps must be within 1e-5 (relative) of the one-device program's with
-the same micro-batches, and every gradient of one micro-batch within 1e-4
-(relative L2). All replicas must be equal, and a second run, in a random legal
-order of the streams, must give the same bits.
+A case is a mesh and a schedule, such as pp2-tp2/zb-h1. It is compared with the
+program for one device that has the same micro-batches. The loss of each of ten
+optimizer steps must be within 1e-5 (relative), and every gradient of one micro-batch
+within 1e-4 (relative L2). All replicas must be equal. A second run executes the streams
+in a random legal order and must give the same bits.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import pathlib
 import matrix
 from programs import Failure, Programs, Report
 
-ROWS = 2  # of a micro-batch
+ROWS = 2  # the rows of a micro-batch
 FREE = ["--pipeline-barrier", "none"]
 MESHES = {
     "pp2": (["--mesh", "pp=2"], 4),
@@ -31,7 +31,7 @@ MESHES = {
     "pp2-sequence2": (["--mesh", "pp=2,tp=2", "--sequence"], 4),
     # Pipelines together with other decisions of a plan.
     "pp3": (["--mesh", "pp=3"], 5),
-    # Of the three heads of gpt2-odd, one device of tp has two, the other has one.
+    # gpt2-odd has three heads, so one device of tp has two and the other has one.
     "pp2-dp2-tp2-zero1": (["--mesh", "pp=2,dp=2,tp=2", "--zero", "1",
                            "--sub-batches", "2"], 3),
     "pp2-zero3": (["--mesh", "pp=2,dp=2", "--zero", "3"], 3),
@@ -43,19 +43,19 @@ MESHES = {
     "pp2-tp2-oases": (["--mesh", "pp=2,tp=2", "--overlap", "oases"], 4),
     "pp2-tp2-auto": (["--mesh", "pp=2,tp=2", "--overlap", "auto"], 4),
     "pp2-bf16": (["--mesh", "pp=2", "--bf16"], 4),
-    # Steps that overlap.
+    # Successive steps overlap.
     "pp2-free": (["--mesh", "pp=2"] + FREE, 4),
     "pp4-free": (["--mesh", "pp=4"] + FREE, 6),
     "pp2-dp2-tp2-free": (["--mesh", "pp=2,dp=2,tp=2"] + FREE, 4),
     "pp2-zero2-free": (["--mesh", "pp=2,dp=2", "--zero", "2"] + FREE, 4),
 }
 SCHEDULES = ["gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"]
-# Stages of two layers each, so that there are segments to compute again.
+# With these models each stage has two layers, so that there are segments to recompute.
 matrix.MODELS["gpt2-deep"] = dict(matrix.gpt2(64, 32, 4, dropout=0.1), n_layer=4)
 matrix.MODELS["llama-deep"] = dict(matrix.llama(64, 8, 4), num_hidden_layers=4)
 MODELS = ["gpt2", "llama", "gpt2-odd", "gpt2-dropout", "gpt2-deep", "llama-deep"]
-# The cases of every check: every schedule, alone and with the other decisions of a
-# plan, but not all pairs of them.
+# The cases of every check. Each schedule is in a case, and so is each other decision of
+# a plan, but not each pair of a schedule and a decision.
 SHORT = {
     "gpt2": ["pp2-free/zb-h2", "pp2-tp2/zb-h1", "pp2-dp2/gpipe",
              "pp2-zero1/interleaved", "pp4/zb-v"],

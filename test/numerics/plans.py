@@ -19,16 +19,16 @@ ATTENTION = {"gpt2": "*.attn", "llama": "*.self_attn"}
 
 
 def plan_context(attention, mesh, operators):
-    """Splits the model as `operators` says (its sequence over cp), and its
-    attention as `attention` says."""
+    """Splits the model by the entries `operators`, which split its sequence over cp, and
+    its attention by the entries `attention`."""
     return lambda family: {
         "version": 1, "mesh": mesh,
         "operators": {"*": operators, ATTENTION[family]: attention}}
 
 
 CP4 = {"cp": 4}, {"s": ["cp"]}
-# These also split heads, feed-forward and vocabulary over tp, and the batch over
-# dp if there is one.
+# These plans also split heads, feed-forward and vocabulary over tp. The second one also
+# splits the batch over dp.
 CP2_TP2 = {"cp": 2, "tp": 2}, {
     "s": ["cp"], "n": ["tp"], "f": ["tp"], "v": ["tp"]}
 DP2_CP2_TP2 = {"dp": 2, "cp": 2, "tp": 2}, {"b": ["dp"], **CP2_TP2[1]}
@@ -71,7 +71,7 @@ def with_zero3(plan):
 
 
 
-# Large operators. All have the factor "h", which tensor parallelism leaves whole.
+# Large operators. All of them have the factor "h", which tensor parallelism leaves whole.
 LARGE = {"gpt2": ["h.*.attn.c_attn", "h.*.attn.c_proj", "h.*.mlp.*"],
          "llama": ["layers.*_proj"]}
 ALL = {"b": ["dp"], "n": ["tp"], "f": ["tp"], "v": ["tp"]}
@@ -93,8 +93,8 @@ def plan_split(slices, sharded, mesh, more=None):
     return plan
 
 
-# Slices of the vocabulary (the embedding looks rows up in each slice) and of the
-# feed-forward size. Neither 3 nor 5 divides the size that it cuts.
+# Splits into slices of the vocabulary and of the feed-forward size. The embedding looks
+# up rows in each slice. The number of slices, 3 or 5, does not divide the size.
 UNEVEN = {"gpt2": {"wte": {"v": {"slices": 3, "sharded": 2}},
                    "h.*.mlp.c_fc": {"f": {"slices": 5, "sharded": 3}}},
           "llama": {"embed_tokens": {"v": {"slices": 3, "sharded": 2}},
@@ -106,9 +106,9 @@ HALVES = {"gpt2": ("h.%d.attn.c_*", "h.%d.mlp.c_*"),
 
 
 def plan_osdp(answer, slices):
-    """Returns the plan of an answer of `heddle solve --osdp`: for each layer, the
-    number of slices of its attention's and of its MLP's operators that are stored
-    sharded."""
+    """Returns the plan of an answer of OSDP. For each layer, the answer has two
+    numbers: how many slices of the attention's operators and how many of the MLP's are
+    stored sharded."""
     def plan(family):
         splits = {half % layer: {"h": {"slices": slices, "sharded": sharded}}
                   for layer, counts in enumerate(answer)
@@ -121,9 +121,9 @@ def plan_osdp(answer, slices):
 
 
 def plan_degrees(mesh, attention, mlp, rest):
-    """Gives every half-layer its own degree of tensor parallelism. `attention`
-    and `mlp` hold for each layer the axes of its attention's heads and of its MLP,
-    `rest` those of the vocabulary. The other axes split the batch."""
+    """Gives every half-layer its own degree of tensor parallelism. `attention` has for
+    each layer the axes that split its heads, and `mlp` those that split its MLP. `rest`
+    has the axes that split the vocabulary. The other axes split the batch."""
     def assign(factor, axes):
         parts = [] if axes == ["tp"] else [
             "tp.%d" % part for part in range(len(mesh["tp"]))]
@@ -210,12 +210,12 @@ PLANS = {
     "groups-zero1": ["--mesh", "dp=2x2", "--zero", "1"],
     "groups-zero2": ["--mesh", "dp=2x2", "--zero", "2"],
     "groups-tp2": ["--mesh", "dp=2x2,tp=2", "--zero", "3"],
-    # All-reduces, reduce-scatters and all-gathers over both levels of dp.
+    # These have all-reduces, reduce-scatters and all-gathers over both levels of dp.
     "hierarchy-dp": plan_hierarchy([]),
     "hierarchy-groups": plan_hierarchy(["dp.1"]),
     "hierarchy-zero3": plan_hierarchy(["dp"]),
-    # One layer's attention over both parts of tp and its MLP over one; the other
-    # layer the other way round.
+    # The first layer splits its attention over both parts of tp and its MLP over one.
+    # The second layer does it the other way round.
     "degrees4": plan_degrees({"tp": [2, 2]}, [["tp"], ["tp.0"]],
                              [["tp.0"], ["tp"]], ["tp"]),
     "degrees8": plan_degrees({"dp": 2, "tp": [2, 2]}, [["tp"], ["tp.1"]],

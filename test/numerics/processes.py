@@ -3,9 +3,9 @@
     processes.py --heddle build/bin/heddle --heddle-run build/bin/heddle-run \\
                  --scratch FOLDER
 
-Where the ranks are changes no bits: for every plan, the losses of ten steps and
-the gradients of a batch equal those of threads of one process. For pipelines,
-only losses are compared.
+The processes that hold the ranks must not change any bits. For every plan, the losses
+of ten steps and the gradients of a batch must equal those of threads of one process.
+For pipelines, only losses are compared.
 """
 
 
@@ -13,12 +13,12 @@ import pipelines
 from matrix import Model, expect_bits, keep_bits, stream_order
 from programs import Programs, Report, get_parser
 
-# For each model, its plans; for each of them the numbers of processes.
+# For each model and plan, the numbers of processes.
 CONFIGURATIONS = {
     "gpt2": {"dp2-tp2": [2, 4], "zero3": [4], "ring2-tp2": [2]},
     "llama-odd": {"zero3-tp2": [2, 4]},
 }
-# Plans of two micro-batches.
+# Plans that run with two micro-batches.
 PIPELINES = {
     "pp2-tp2": ["--mesh", "pp=2,tp=2", "--pipeline", "zb-h1"],
     "pp4": ["--mesh", "pp=4", "--pipeline", "1f1b"],

@@ -1,5 +1,6 @@
 """Calls the programs under test: `heddle` compiles, and `heddle-run` runs the
-artifacts. If `heddle-run` is built with a sanitizer, `heddle` compiles for it."""
+artifacts. If `heddle-run` is built with a sanitizer, `heddle` instruments its code for
+the same sanitizer."""
 
 import argparse
 import json
@@ -50,7 +51,7 @@ def cut_anywhere(run, text, stages, seed, function="f"):
     start = next(i for i, line in enumerate(lines)
                  if '"func.func"' in line and 'sym_name = "%s"' % function in line)
     indent = len(lines[start]) - len(lines[start].lstrip()) + 2
-    # The lines that end an op of the function's own block.
+    # The last lines of the ops in the function's own block.
     ends = []
     for i in range(start + 1, len(lines)):
         own = len(lines[i]) - len(lines[i].lstrip())
@@ -92,15 +93,16 @@ def get_parser(description, long=None, needs_runner=True):
 class Programs:
     """Calls `heddle` and `heddle-run`. Kernels are optimized if `optimizes` is set
     (by golden.py, foreign.py and random_linalg.py), or with HEDDLE_LONG_TESTS=1.
-    Otherwise they are compiled quickly. With HEDDLE_LONG_TESTS=1, programs are
-    verified after each pass, not only after each phase."""
+    Otherwise they are not optimized, so that they compile quickly. With
+    HEDDLE_LONG_TESTS=1, programs are verified after each pass, not only after each
+    phase."""
 
     def __init__(self, compiler, runner, sanitizer=None, optimizes=False):
         self.compiler, self.runner = compiler, runner
         self.compile_flags = ["--sanitize", sanitizer] if sanitizer else []
         # Two cores, so that a device has threads on any machine.
         self.run_flags = ["--cores", 2] if sanitizer else []
-        # In addition to the environment of this process.
+        # Variables that are added to the environment of this process.
         is_long = bool(os.environ.get("HEDDLE_LONG_TESTS"))
         self.environment = {
             "HEDDLE_OPTIMIZE_KERNELS": str(int(optimizes or is_long)),

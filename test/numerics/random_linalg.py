@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Compiles random programs of upstream dialects
+"""Compiles random programs and runs them on the devices of their mesh and on one
+device. The programs consist of ops of upstream dialects
 (test/unit/Shard/LinalgGenerator/LinalgGenerator.h), or of loops, branches and calls
-(ControlFlowTest.cpp), and runs them on the devices of their mesh and on one
-device. The results must be those of the interpreter. The compiler may refuse a
-few programs, by an error at an op.
+(ControlFlowTest.cpp). The results must be those of the interpreter. The compiler may
+refuse a few programs, by an error at an op.
 
 Usage: random_linalg.py --heddle HEDDLE --heddle-run HEDDLE_RUN
          --generator SHARD_TEST --scratch DIR [--kind linalg|control-flow]
          [--first SEED] [--count N] [--start-collectives] [--stages] [--anywhere]
          [--gradients] [--long]
 
-With --gradients, the programs are trained ones, and the gradients of one
+With --gradients, the programs become training steps, and the gradients of one
 micro-batch on many devices must be those on one device. The compiler may refuse
 programs with ops that have no gradient.
 """
@@ -25,8 +25,8 @@ import programs
 import tensors
 import trained
 
-# Allowed errors relative to the largest number of a result. They come from
-# rounding and from the polynomials that approximate exp, tanh and the like.
+# Bounds on errors, relative to the largest number of a result. Errors come from
+# rounding and from the polynomials that approximate functions such as exp and tanh.
 BOUND = {"f64": 1e-5, "f32": 1e-4, "f16": 3e-2, "bf16": 1e-1}
 DTYPES = {"i1": "BOOL", "f64": "F64", "f32": "F32", "f16": "F16",
           "bf16": "BF16", "i8": "I8", "i32": "I32", "i64": "I64"}

@@ -1,13 +1,13 @@
-"""Trains a model of two layers as a pipeline of two stages, by a table that is
-written here, and compares with the gradients of the serial program.
+"""Trains a model of two layers as a pipeline of two stages. Its table is written here.
+The gradients are compared with those of the serial program.
 
     stages.py --heddle build/bin/heddle --heddle-run build/bin/heddle-run \\
               --scratch FOLDER MODELS
 
-MODELS holds serial.mlir and stages.mlir. The table is 1F1B with four
-micro-batches: activations and gradients are under way at the same time, on two
-streams, and micro-batches share slots. The gradients must be the serial
-program's, with the same bits in all orders that streams and events allow.
+The folder MODELS holds serial.mlir and stages.mlir. The table is 1F1B with four
+micro-batches. Activations and gradients are under way at the same time, on two
+streams, and micro-batches share slots. The gradients must be the serial program's, and
+must have the same bits in all orders that streams and events allow.
 """
 
 import array
@@ -68,7 +68,7 @@ class Stage:
 
 
 def make_table(manifest):
-    """Returns a table of the name `pipeline`."""
+    """Returns the table, which has the name `pipeline`."""
     ports = {}
     for program in manifest["programs"]:
         for port in program["arguments"]:

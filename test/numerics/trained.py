@@ -1,4 +1,4 @@
-"""Makes trained models of functions of other compilers, and compares their gradients
+"""Makes training steps from functions of other compilers, and compares their gradients
 in a pipeline with those on one device."""
 
 import array
@@ -11,12 +11,13 @@ import re
 import programs
 import tensors
 
-# The error of a program that has no gradients or is not compiled for one device.
+# The errors by which the compiler refuses a program without a gradient, or one that it
+# cannot compile for one device.
 NOT_TRAINED = re.compile(r"error: '[a-z_.0-9]+' op .*")
 
 
 def split_list(text):
-    """Splits a list at the commas that are in no brackets."""
+    """Splits a list at the commas outside of brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character in "([{<") - (character in ")]}>")
@@ -32,8 +33,8 @@ def is_float(tensor):
 
 
 def cast(result, value, source, target):
-    """Returns the op that casts floats to another type, or none if it is the same
-    type, and the name of the result."""
+    """Returns the op that casts floats to another type, and the name of its result. For
+    the same type there is no op."""
     if source == target:
         return "", value
     widths = [int(re.search(r"f(\d+)>$", kind).group(1)) for kind in (source, target)]
