@@ -96,7 +96,9 @@ private:
           getCallKind(op) + "', got " +
           (known == kindOf.end() ? "none" : "'" + known->second + "'"));
     auto repeat = double(call.repeat);
-    SecondsPair seconds = {repeat * (call.end - call.start),
+    // The wait for ranks of other lists does not count: of the ranks of a run,
+    // the shortest time counts, which is that of the last one to come.
+    SecondsPair seconds = {repeat * (call.end - call.begun),
                            repeat * getMedian(times[key])};
     std::string kind =
         isa<rt::LaunchOp>(op.getOperation()) ? "kernel" : getCallKind(op);

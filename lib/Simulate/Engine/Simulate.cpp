@@ -128,14 +128,14 @@ void Simulator::add(unsigned list, const CallQueues &queues,
     call.start = result.seconds + time.start;
     call.end = result.seconds + time.end;
     call.communicates = isCommunication(op);
+    call.begun = call.communicates ? result.seconds + time.begun : call.start;
     call.bytes = time.bytes;
     if (time.waitedFor.list >= 0)
       call.waitedFor = first[time.waitedFor.list] + time.waitedFor.call;
     StreamTimes &stream = result.streams[list * kMaxStreams + number];
     stream.calls += queues.repeat;
-    double seconds = time.end - time.start;
+    double seconds = call.end - call.begun;
     if (call.communicates) {
-      seconds = time.end - time.begun;
       stream.communicating += repeat * seconds;
       call.exposed = time.exposed;
       call.hidden = std::max(0.0, seconds - time.exposed);

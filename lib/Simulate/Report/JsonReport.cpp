@@ -47,6 +47,7 @@ static void writeCollective(json::OStream &out, const Simulation &simulation,
   out.attribute("repeat", call.repeat);
   out.attribute("bytes", call.bytes);
   out.attribute("start", call.start);
+  out.attribute("begun", call.begun);
   out.attribute("end", call.end);
   out.attribute("hidden", call.hidden);
   out.attribute("exposed", call.exposed);
