@@ -7,7 +7,6 @@
 #include "dialects/Rt/Rt.h"
 #include "heddle/Lower/Passes.h"
 #include "heddle/Schedule/Passes.h"
-#include "heddle/Simulate/Communications.h"
 #include "heddle/Simulate/CostModel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -62,7 +61,7 @@ static void attach(rt::ProgramOp program, ArrayRef<Computation> computations,
     computation.op->setDiscardableAttr(kSecondsAttrName,
                                        builder.getF64FloatAttr(0));
   program->walk([&](rt::DeviceCallOpInterface call) {
-    if (isCommunication(call))
+    if (call.isCommunication())
       return;
     auto *found =
         llvm::find_if(computations, [&](const Computation &computation) {

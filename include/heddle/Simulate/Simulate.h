@@ -140,6 +140,7 @@ struct LiveValue {
 };
 
 struct MemoryUse {
+  unsigned list = 0; ///< whose devices these are
   /// What the runtime allocates, as in the artifact's manifest.
   DeviceMemoryPlan plan;
   int64_t capacity = 0; ///< of a device of the cluster

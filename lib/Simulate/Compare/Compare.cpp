@@ -3,6 +3,7 @@
 #include "heddle/Simulate/Compare.h"
 #include "heddle/Simulate/CallNumbers.h"
 #include "heddle/Simulate/Report.h"
+#include "heddle/Support/Median.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include <map>
@@ -10,17 +11,6 @@
 
 using namespace mlir;
 using namespace heddle;
-
-static double getMedian(std::vector<double> values) {
-  if (values.empty())
-    return 0;
-  size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + middle, values.end());
-  if (values.size() % 2)
-    return values[middle];
-  double below = *std::max_element(values.begin(), values.begin() + middle);
-  return (below + values[middle]) / 2;
-}
 
 namespace {
 class Comparer {

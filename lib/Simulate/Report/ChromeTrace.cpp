@@ -42,6 +42,7 @@ static void writeCall(json::OStream &out, const SimulatedCall &call,
         out.value(name.getValue());
     });
     out.attribute("kind", stringifyDataKind(op.getServes().getKind()));
+    out.attribute("work", rt::stringifyWorkKind(op.getWorkKind()));
     if (!entry.transfer) {
       CallNumber number = numbers.get(op);
       out.attribute("program", number.program);

@@ -57,7 +57,16 @@ static void writeCollective(json::OStream &out, const Simulation &simulation,
 
 static void writeMemory(json::OStream &out, const Simulation &simulation,
                         const MemoryUse &memory) {
+  if (simulation.lists.size() > 1)
+    out.attribute("list", memory.list);
   writeMemoryParts(out, memory.plan);
+  out.attributeArray("parts", [&] {
+    for (const MemoryPart &part : getMemoryParts(memory.plan))
+      out.object([&] {
+        out.attribute("name", part.name);
+        out.attribute("bytes", part.bytes);
+      });
+  });
   out.attribute("capacity", memory.capacity);
   out.attribute("peak", memory.peak);
   out.attribute("peak_time", memory.peakTime);
