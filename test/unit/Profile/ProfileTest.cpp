@@ -215,21 +215,21 @@ TEST(GatherTimes, ACallTakesTheMeanOverItsPlacesOfTheMedianOverRuns) {
 
 TEST(GatherTimes, DisturbedRunsDoNotCount) {
   RunTrace trace, later;
-  auto add = [](RunTrace &trace, int64_t run, double seconds) {
-    TracedCall call;
-    call.table = "p";
-    call.run = run;
-    call.seconds = seconds;
-    trace.calls.push_back(call);
-    // The second rank always takes less time.
-    trace.tables.push_back({"p", 0, run, 0, seconds});
-    trace.tables.push_back({"p", 1, run, 0, seconds / 2});
+  auto add = [](RunTrace &trace, ArrayRef<double> runs) {
+    for (auto [run, seconds] : llvm::enumerate(runs)) {
+      TracedCall call;
+      call.table = "p";
+      call.run = int64_t(run);
+      call.seconds = seconds;
+      trace.calls.push_back(call);
+      // The second rank always takes less time.
+      trace.tables.push_back({"p", 0, call.run, 0, seconds});
+      trace.tables.push_back({"p", 1, call.run, 0, seconds / 2});
+    }
   };
-  for (auto [run, seconds] : llvm::enumerate({1.0, 1.02, 1.05, 0.98, 1.0}))
-    add(later, int64_t(run), seconds);
   // All runs of the first time are disturbed.
-  for (auto [run, seconds] : llvm::enumerate({1.3, 1.4, 1.3, 1.5, 1.12}))
-    add(trace, int64_t(run), seconds);
+  add(trace, {1.3, 1.4, 1.3, 1.5, 1.12});
+  add(later, {1.0, 1.02, 1.05, 0.98, 1.0});
   trace.append(later);
   EXPECT_EQ(trace.calls.back().run, 9);
   dropDisturbedRuns(trace);

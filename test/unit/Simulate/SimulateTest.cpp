@@ -2,6 +2,7 @@
 
 #include "Programs.h"
 #include "mlir/IR/Diagnostics.h"
+#include <limits>
 
 using namespace mlir;
 using namespace heddle;
@@ -294,6 +295,7 @@ struct MeasuredModel : CostModel {
 
 TEST(Simulate, ACallThatNeverEndsIsAnError) {
   struct EndlessModel : MeasuredModel {
+    using MeasuredModel::getSeconds;
     FailureOr<double> getSeconds(rt::DeviceCallOpInterface) override {
       return std::numeric_limits<double>::infinity();
     }
