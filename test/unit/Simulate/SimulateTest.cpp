@@ -310,7 +310,7 @@ TEST(Simulate, ACallThatNeverEndsIsAnError) {
   });
   EXPECT_TRUE(failed(programs.run(makeRoundCluster(1), model)));
   EXPECT_NE(message.find("never ends: expected its cost model to give it a "
-                         "finite time, got inf s"),
+                         "finite time, got INF s"),
             std::string::npos)
       << message;
 }
