@@ -14,6 +14,11 @@ namespace heddle::rt {
 enum class Space : uint32_t { Arena, Variable, Argument, Result, Constant };
 llvm::StringRef stringifySpace(Space space);
 std::optional<Space> symbolizeSpace(llvm::StringRef name);
+
+/// What the time of a call is spent on, as in heddle_rt/session.h.
+enum class WorkKind { Matmul, Attention, Kernel, Collective, Copy };
+/// Returns the name that traces have: "matmul".
+llvm::StringRef stringifyWorkKind(WorkKind kind);
 } // namespace heddle::rt
 
 #include "dialects/Rt/RtDialect.h.inc"

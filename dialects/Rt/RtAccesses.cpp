@@ -1,10 +1,26 @@
-//===- RtAccesses.cpp - What each call reads and writes -------------------===//
+//===- RtAccesses.cpp - What each call does, reads and writes -------------===//
 
 #include "dialects/Rt/Rt.h"
 
 using namespace mlir;
 using namespace heddle;
 using namespace heddle::rt;
+
+StringRef rt::stringifyWorkKind(WorkKind kind) {
+  switch (kind) {
+  case WorkKind::Matmul:
+    return "matmul";
+  case WorkKind::Attention:
+    return "attention";
+  case WorkKind::Kernel:
+    return "kernel";
+  case WorkKind::Collective:
+    return "collective";
+  case WorkKind::Copy:
+    return "copy";
+  }
+  llvm_unreachable("a kind of work");
+}
 
 static Accesses list(std::initializer_list<std::optional<BufferAttr>> read,
                      std::initializer_list<BufferAttr> written) {

@@ -16,11 +16,20 @@ def DeviceCallOpInterface : OpInterface<"DeviceCallOpInterface"> {
       "int32_t", "getStream", (ins), "return $_op.getStream();">,
     InterfaceMethod<"Returns the operators that the call serves.",
       "::heddle::ServesAttr", "getServes", (ins), "return $_op.getServes();">,
+    InterfaceMethod<"Returns the kind of work that the call does.",
+      "::heddle::rt::WorkKind", "getWorkKind", (ins),
+      "return $_op.getWorkKind();">,
     InterfaceMethod<[{
       Returns the buffers that the call may touch. A buffer that it reads and
       writes counts as written.
     }], "::heddle::rt::Accesses", "getAccesses">
   ];
+  let extraClassDeclaration = [{
+    /// Returns true if the call is a collective, a send or a receive.
+    bool isCommunication() {
+      return getWorkKind() == ::heddle::rt::WorkKind::Collective;
+    }
+  }];
 }
 
 #endif // RT_INTERFACES

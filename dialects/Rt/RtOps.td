@@ -101,15 +101,17 @@ def CoordinateOp : Rt_Op<"coordinate", [Pure,
 def InProgram : ParentOneOf<["ProgramOp", "WhileOp"]>;
 
 /// One call of the runtime, ordered on a stream. `serves` is required: profiles
-/// and traces take the names of operators from it.
-class Rt_Call<string mnemonic, dag extra, list<Trait> traits = []>
+/// and traces take the names of operators from it. `work` is a WorkKind.
+class Rt_Call<string mnemonic, string work, dag extra, list<Trait> traits = []>
     : Rt_Op<mnemonic, !listconcat(
           [InProgram, DeclareOpInterfaceMethods<DeviceCallOpInterface>], traits)> {
   let arguments = !con(extra, (ins DefaultValuedAttr<I32Attr, "0">:$stream,
                                    ServesAttr:$serves));
+  let extraClassDeclaration = "::heddle::rt::WorkKind getWorkKind() { "
+                              "return ::heddle::rt::WorkKind::" # work # "; }";
 }
 
-def LaunchOp : Rt_Call<"launch",
+def LaunchOp : Rt_Call<"launch", "Kernel",
     (ins FlatSymbolRefAttr:$kernel, Variadic<Index>:$indices,
          ArrayAttr:$operands_, Buffers:$results_),
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -134,7 +136,7 @@ def LaunchOp : Rt_Call<"launch",
   }];
 }
 
-def MatmulOp : Rt_Call<"matmul",
+def MatmulOp : Rt_Call<"matmul", "Matmul",
     (ins BufferAttr:$a, BufferAttr:$b, BufferAttr:$c, OptionalAttr<BufferAttr>:$bias,
          I64Attr:$m, I64Attr:$n, I64Attr:$k,
          DenseI64ArrayAttr:$a_strides, DenseI64ArrayAttr:$b_strides,
@@ -172,7 +174,7 @@ def MatmulOp : Rt_Call<"matmul",
   let hasVerifier = 1;
 }
 
-def AttentionOp : Rt_Call<"attention",
+def AttentionOp : Rt_Call<"attention", "Attention",
     (ins BufferAttr:$q, BufferAttr:$k, BufferAttr:$v, BufferAttr:$o, BufferAttr:$lse,
          OptionalAttr<BufferAttr>:$step, OptionalAttr<BufferAttr>:$mask,
          Variadic<Index>:$offsets, F64Attr:$scale, UnitAttr:$causal,
@@ -199,7 +201,7 @@ def AttentionOp : Rt_Call<"attention",
   let hasVerifier = 1;
 }
 
-def AttentionGradOp : Rt_Call<"attention_grad",
+def AttentionGradOp : Rt_Call<"attention_grad", "Attention",
     (ins BufferAttr:$q, BufferAttr:$k, BufferAttr:$v, BufferAttr:$o, BufferAttr:$lse,
          BufferAttr:$o_grad, BufferAttr:$q_grad, BufferAttr:$k_grad, BufferAttr:$v_grad,
          OptionalAttr<BufferAttr>:$step, OptionalAttr<BufferAttr>:$mask,
@@ -225,7 +227,7 @@ def AttentionGradOp : Rt_Call<"attention_grad",
   let hasVerifier = 1;
 }
 
-def EmbeddingGradOp : Rt_Call<"embedding_grad",
+def EmbeddingGradOp : Rt_Call<"embedding_grad", "Kernel",
     (ins BufferAttr:$ids, BufferAttr:$rows, BufferAttr:$table,
          Optional<Index>:$first_row, UnitAttr:$accumulate)> {
   let summary = "adds rows into the gradient of a table";
@@ -241,7 +243,7 @@ def EmbeddingGradOp : Rt_Call<"embedding_grad",
   let hasVerifier = 1;
 }
 
-def RotaryTableOp : Rt_Call<"rotary_table",
+def RotaryTableOp : Rt_Call<"rotary_table", "Kernel",
     (ins BufferAttr:$cos, BufferAttr:$sin, Optional<Index>:$first,
          DenseF64ArrayAttr:$frequencies)> {
   let summary = "cosines and sines of position * frequency";
@@ -253,7 +255,7 @@ def RotaryTableOp : Rt_Call<"rotary_table",
   let hasVerifier = 1;
 }
 
-def CopyOp : Rt_Call<"copy",
+def CopyOp : Rt_Call<"copy", "Copy",
     (ins BufferAttr:$from, BufferAttr:$to,
          Optional<Index>:$from_offset, Optional<Index>:$bytes,
          DefaultValuedAttr<I64Attr, "1">:$blocks,
@@ -276,7 +278,7 @@ def CopyOp : Rt_Call<"copy",
   let hasVerifier = 1;
 }
 
-def FillZeroOp : Rt_Call<"fill_zero", (ins BufferAttr:$to)> {
+def FillZeroOp : Rt_Call<"fill_zero", "Copy", (ins BufferAttr:$to)> {
   let summary = "sets a buffer to zero";
   let assemblyFormat = "(`stream` `(` $stream^ `)`)? custom<BareBuffer>($to) `serves` $serves attr-dict";
 }
@@ -288,8 +290,9 @@ def FillZeroOp : Rt_Call<"fill_zero", (ins BufferAttr:$to)> {
 /// A collective over the axes of a mesh. Common constraints: the mesh has the
 /// axes; the buffers' element types are equal.
 class Rt_Collective<string mnemonic, dag extra>
-    : Rt_Call<mnemonic, !con((ins BufferAttr:$in, BufferAttr:$out,
-                                  FlatSymbolRefAttr:$mesh, AxisListAttr:$axes), extra),
+    : Rt_Call<mnemonic, "Collective",
+              !con((ins BufferAttr:$in, BufferAttr:$out,
+                        FlatSymbolRefAttr:$mesh, AxisListAttr:$axes), extra),
               [DeclareOpInterfaceMethods<SymbolUserOpInterface>]>;
 
 def AllReduceOp : Rt_Collective<"all_reduce", (ins ReductionKindAttr:$kind)> {
@@ -354,7 +357,7 @@ def PermuteOp : Rt_Collective<"permute", (ins DenseI64ArrayAttr:$sources)> {
   }];
 }
 
-class Rt_Transfer<string mnemonic> : Rt_Call<mnemonic,
+class Rt_Transfer<string mnemonic> : Rt_Call<mnemonic, "Collective",
     (ins BufferAttr:$buffer, Index:$peer, FlatSymbolRefAttr:$mesh, AxisListAttr:$axes),
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let assemblyFormat = [{

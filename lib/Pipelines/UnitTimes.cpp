@@ -29,7 +29,9 @@ struct TimedOp {
 
   bool becomes(rt::DeviceCallOpInterface call) const {
     return serves == call.getServes() &&
-           isKernel == isa<rt::LaunchOp>(call.getOperation());
+           isKernel == isa<rt::LaunchOp>(call.getOperation()) &&
+           (!call.isCommunication() ||
+            getCollectiveAxes(op) == call->getAttr("axes"));
   }
 };
 
@@ -109,7 +111,7 @@ void TimeWriter::attach(rt::ProgramOp program, const TimedOps &ops) {
   for (const TimedOp &computation : computations)
     setNumber(computation.op, kSecondsAttrName, 0);
   program->walk([&](rt::DeviceCallOpInterface call) {
-    bool communicates = isCommunication(call);
+    bool communicates = call.isCommunication();
     ArrayRef<TimedOp> &left = communicates ? collectives : computations;
     auto *found = llvm::find_if(
         left, [&](const TimedOp &timed) { return timed.becomes(call); });

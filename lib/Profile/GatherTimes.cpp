@@ -1,18 +1,27 @@
 //===- GatherTimes.cpp - From traces to a profile -------------------------===//
 
-#include "Median.h"
+#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Profile/CallKey.h"
 #include "heddle/Profile/Measure.h"
 #include "heddle/Profile/ProfiledCostModel.h"
 #include "heddle/Simulate/CallNumbers.h"
 #include "heddle/Simulate/CallWork.h"
 #include "heddle/Simulate/Communications.h"
+#include "heddle/Support/Median.h"
+#include <set>
 
 using namespace mlir;
 using namespace heddle;
 
 /// Communication must run beside a call for at least this fraction of its time.
 static constexpr double kBesidePart = 0.9;
+
+/// The clock of a trace counts nanoseconds, and no call takes no time.
+static constexpr double kShortest = 1e-9;
+
+/// A run that takes so many times as long as the fastest quarter of the runs is
+/// disturbed.
+static constexpr double kDisturbed = 1.1;
 
 /// Finds the call of a module that belongs to an event of a trace.
 namespace {
@@ -73,6 +82,30 @@ private:
 using RunOfRank = std::tuple<std::string, int64_t, int64_t>;
 } // namespace
 
+void heddle::dropDisturbedRuns(RunTrace &trace) {
+  std::map<std::string, std::map<int64_t, double>> runs; // the longest rank
+  for (const TracedTable &table : trace.tables) {
+    double &longest = runs[table.table][table.run];
+    longest = std::max(longest, table.seconds);
+  }
+  std::set<std::pair<std::string, int64_t>> disturbed;
+  for (const auto &[table, times] : runs) {
+    std::vector<double> sorted;
+    for (auto [run, seconds] : times)
+      sorted.push_back(seconds);
+    llvm::sort(sorted);
+    double most = kDisturbed * sorted[(sorted.size() - 1) / 4];
+    for (auto [run, seconds] : times)
+      if (seconds > most)
+        disturbed.emplace(table, run);
+  }
+  auto isDisturbed = [&](const auto &event) {
+    return disturbed.count({event.table, event.run}) > 0;
+  };
+  llvm::erase_if(trace.calls, isDisturbed);
+  llvm::erase_if(trace.tables, isDisturbed);
+}
+
 static std::map<RunOfRank, std::vector<const TracedCall *>>
 groupByRun(const RunTrace &trace) {
   std::map<RunOfRank, std::vector<const TracedCall *>> runs;
@@ -96,7 +129,7 @@ static void setGaps(MachineProfile &profile, const RunTrace &trace) {
     }
   for (const TracedTable &table : trace.tables) {
     auto known = runs.find({table.table, table.run, table.rank});
-    if (known == runs.end() || table.table == "wake")
+    if (known == runs.end() || table.table == kWakeProgram)
       continue;
     const TracedCall &first = *known->second.front(),
                      &last = *known->second.back();
@@ -120,9 +153,9 @@ void heddle::addAloneTimes(MachineProfile &profile, ModuleOp module,
   std::map<CollectiveKey, std::map<int64_t, std::vector<double>>> messages;
   for (const auto &[place, seconds] : getCallTimes(trace)) {
     rt::DeviceCallOpInterface call = finder.find(place);
-    if (!call || place.first == "wake")
+    if (!call || place.first == kWakeProgram)
       continue;
-    if (!isCommunication(call)) {
+    if (!call.isCommunication()) {
       const std::string &key = keys.get(call);
       OperatorTime &time = profile.operators[key];
       if (time.type.empty()) {
@@ -135,9 +168,7 @@ void heddle::addAloneTimes(MachineProfile &profile, ModuleOp module,
       continue;
     }
     Communication communication = getCommunication(call, topology, mesh);
-    AxisMask axes = 0;
-    for (unsigned axis : communication.axes)
-      axes |= AxisMask(1) << axis;
+    AxisMask axes = getAxisMask(communication.axes);
     CollectiveKey key{
         getName(communication.kind).str(), topology.getSize(axes), {}};
     if (links)
@@ -145,7 +176,7 @@ void heddle::addAloneTimes(MachineProfile &profile, ModuleOp module,
     llvm::append_range(messages[key][communication.bytes], seconds);
   }
   samples.forEach([&](const std::string &key, double seconds, int64_t count) {
-    profile.operators[key].seconds = seconds;
+    profile.operators[key].seconds = std::max(seconds, kShortest);
     profile.operators[key].samples = count;
   });
   for (const auto &[key, times] : messages)

@@ -3,7 +3,6 @@
 #include "dialects/Rt/Rt.h"
 #include "heddle/Profile/CallKey.h"
 #include "heddle/Profile/Measure.h"
-#include "heddle/Simulate/Communications.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -43,8 +42,9 @@ public:
       }
       if (program->hasAttr(kRanksAttrName))
         return llvm::createStringError(
-            "expected a program of all ranks, got '" + program.getSymName() +
-            "' of some: pipelines cannot be profiled yet");
+            "expected programs that all ranks run, got '" +
+            program.getSymName() +
+            "' of some: profile the model by a plan without pp");
       programs.push_back(program);
     }
     return programs;
@@ -86,13 +86,6 @@ public:
   }
 
   MeshOp getMesh() const { return mesh; }
-  int64_t getMembers(AxisListAttr axes) {
-    int64_t members = 1;
-    for (MeshAxisAttr axis : mesh.getMesh().getAxes())
-      if (llvm::is_contained(axes.getAxes(), axis.getName()))
-        members *= axis.getSize();
-    return members;
-  }
 
   /// Lets stream 0, on which a program ends, wait for an event.
   void join(int32_t event) {
@@ -114,11 +107,10 @@ public:
         builder.getI32IntegerAttr(stream), getServes());
   }
 
-  /// Appends a copy of a collective with a message of another size. Returns
-  /// false if its kind does not allow that.
-  bool addCollective(Operation *collective, int64_t bytes) {
+  /// Appends a copy of a collective with a message of another size.
+  void addCollective(Operation *collective, int64_t bytes) {
     auto axes = collective->getAttrOfType<AxisListAttr>("axes");
-    int64_t members = getMembers(axes);
+    int64_t members = mesh.getMesh().getSize(axes.getAxes());
     int64_t in = bytes, out = bytes;
     if (isa<rt::AllGatherOp>(collective))
       out = bytes * members;
@@ -126,22 +118,19 @@ public:
       in = bytes * members;
     else if (isa<rt::AllToAllOp>(collective))
       in = out = bytes * members;
-    else if (!isa<rt::AllReduceOp, rt::BroadcastOp>(collective))
-      return false;
     Operation *copy = builder.clone(*collective);
     copy->setAttr("in", getArena(0, in));
     copy->setAttr("out", getArena(align(in), out));
     copy->setAttr("stream", builder.getI32IntegerAttr(0));
     copy->setAttr("serves", getServes());
     arena = std::max(arena, align(in) + align(out));
-    return true;
   }
 
   void makeCollectives(ArrayRef<rt::ProgramOp> programs, int64_t mostBytes) {
     llvm::MapVector<std::pair<StringRef, Attribute>, Operation *> kinds;
     for (rt::ProgramOp program : programs)
       program.walk([&](rt::DeviceCallOpInterface call) {
-        if (isCommunication(call) && call->hasAttr("in"))
+        if (call.isCommunication() && call->hasAttr("in"))
           kinds.insert({{call->getName().getStringRef(), call->getAttr("axes")},
                         call.getOperation()});
       });
@@ -158,7 +147,7 @@ public:
   }
 
   void makeWake() {
-    makeProgram("wake", 128, 2);
+    makeProgram(kWakeProgram, 128, 2);
     Location loc = module.getLoc();
     for (int64_t i = 0; i < kWakes; ++i)
       for (int32_t stream : {0, 1}) {

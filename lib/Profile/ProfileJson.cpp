@@ -78,6 +78,8 @@ private:
       time.flops = readCount(value, at, "flops", 0);
       time.bytes = readCount(value, at, "bytes", 0);
       time.seconds = readSeconds(value, at, "seconds");
+      if (!hasProblem() && time.seconds == 0)
+        fail(at + ".seconds", "expected a number above 0, got 0");
       time.samples = readCount(value, at, "samples", 1);
       if (!hasProblem() && value.contains("beside"))
         time.beside = readSeconds(value, at, "beside");

@@ -1,8 +1,9 @@
 //===- ProfiledCostModel.cpp - Seconds of calls from a profile ------------===//
 
 #include "heddle/Profile/ProfiledCostModel.h"
-#include "Median.h"
+#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Cost/Roofline.h"
+#include "heddle/Support/Median.h"
 #include <cmath>
 
 using namespace mlir;
@@ -133,9 +134,7 @@ ProfiledCostModel::getSeconds(rt::DeviceCallOpInterface call) {
 const MessageTimes *
 ProfiledCostModel::findTimes(const Communication &communication,
                              bool onLinks) const {
-  AxisMask axes = 0;
-  for (unsigned axis : communication.axes)
-    axes |= AxisMask(1) << axis;
+  AxisMask axes = getAxisMask(communication.axes);
   CollectiveKey wanted{
       getName(communication.kind).str(), topology.getSize(axes), {}};
   if (onLinks)

@@ -3,6 +3,7 @@
 #include "heddle/Report/Report.h"
 #include "TraceData.h"
 #include "llvm/ADT/StringExtras.h"
+#include <set>
 
 using namespace heddle;
 using namespace heddle::report;
@@ -63,12 +64,50 @@ static json::Value makeCall(const TraceData &data, const Call &call,
                      call.repeat};
 }
 
+namespace {
+/// Which of the trace's processes the page shows.
+struct Shown {
+  std::set<int64_t> processes;
+  int64_t mostExposed = 0; ///< whose computation waits longest
+  size_t all = 0;          ///< that have calls
+};
+} // namespace
+
+/// Chooses the first processes, and the one whose computation waits longest for
+/// communication.
+static Shown chooseProcesses(const TraceData &data) {
+  std::map<int64_t, double> exposed;
+  for (const Call &call : data.calls)
+    exposed[call.process] += double(call.repeat) * call.exposed;
+  Shown shown;
+  shown.all = exposed.size();
+  double most = -1;
+  for (auto [process, seconds] : exposed) {
+    if (shown.processes.size() < kMostProcesses)
+      shown.processes.insert(process);
+    if (seconds > most) {
+      most = seconds;
+      shown.mostExposed = process;
+    }
+  }
+  if (shown.all > 0 && !shown.processes.count(shown.mostExposed)) {
+    shown.processes.erase(std::prev(shown.processes.end()));
+    shown.processes.insert(shown.mostExposed);
+  }
+  return shown;
+}
+
 static json::Value makeData(const TraceData &data,
                             const ReportOptions &options) {
   Names names;
+  Shown shown = chooseProcesses(data);
+  auto getProcessName = [&](int64_t process) {
+    auto name = data.processes.find(process);
+    return name == data.processes.end() ? std::string() : name->second;
+  };
   std::map<int64_t, std::map<int64_t, json::Array>> streams;
   for (const Call &call : data.calls)
-    if (streams.size() < kMostProcesses || streams.count(call.process))
+    if (shown.processes.count(call.process))
       streams[call.process][call.stream].push_back(makeCall(data, call, names));
   json::Array processes;
   for (auto &[process, lanes] : streams) {
@@ -76,10 +115,8 @@ static json::Value makeData(const TraceData &data,
     for (auto &[stream, calls] : lanes)
       list.push_back(
           json::Object{{"stream", stream}, {"calls", std::move(calls)}});
-    auto name = data.processes.find(process);
-    processes.push_back(
-        json::Object{{"name", name == data.processes.end() ? "" : name->second},
-                     {"streams", std::move(list)}});
+    processes.push_back(json::Object{{"name", getProcessName(process)},
+                                     {"streams", std::move(list)}});
   }
   json::Array memory;
   for (auto [time, bytes] : data.memory)
@@ -95,7 +132,10 @@ static json::Value makeData(const TraceData &data,
                       {"runs", data.runs},
                       {"ranks", int64_t(data.processes.size())},
                       {"processes", std::move(processes)},
+                      {"all_processes", int64_t(shown.all)},
+                      {"most_exposed", getProcessName(shown.mostExposed)},
                       {"memory", std::move(memory)},
+                      {"memory_of", getProcessName(data.memoryOf)},
                       {"summary", json::Object(data.summary)},
                       {"names", names.list()}};
 }

@@ -1,9 +1,11 @@
 //===- TraceData.cpp - What a page shows of a trace -----------------------===//
 
 #include "TraceData.h"
+#include "heddle/Support/LlvmJson.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+using namespace heddle;
 using namespace heddle::report;
 using llvm::StringRef;
 namespace json = llvm::json;
@@ -15,7 +17,7 @@ public:
       : source(source), wanted(table) {}
 
   llvm::Expected<TraceData> read(StringRef text) {
-    llvm::Expected<json::Value> root = json::parse(text);
+    llvm::Expected<json::Value> root = parseLlvmJson(text);
     if (!root)
       return fail(llvm::toString(root.takeError()));
     json::Object *object = root->getAsObject();
@@ -123,10 +125,12 @@ private:
     call.process = process;
     call.stream = event.getInteger("tid").value_or(0);
     call.operators = event.getString("name").value_or("").str();
-    call.communicates = event.getString("cat") == StringRef("communication");
     call.call = arguments.getString("call").value_or("").str();
     call.axes = arguments.getString("axes").value_or("").str();
-    call.kind = getKind(call);
+    call.communicates = event.getString("cat") == StringRef("communication");
+    call.kind = call.communicates
+                    ? "communication"
+                    : getKind(arguments.getString("work").value_or("kernel"));
     call.start = start - origin;
     call.seconds = event.getNumber("dur").value_or(0) * 1e-6;
     call.exposed = arguments.getNumber("exposed_us").value_or(0) * 1e-6;
@@ -137,30 +141,16 @@ private:
     data.calls.push_back(std::move(call));
   }
 
-  /// Takes the memory of the process that needs most.
+  /// Takes the memory of the process that the summary describes.
   void chooseMemory() {
-    double most = -1;
-    int64_t largest = 0;
-    for (auto &[process, curve] : memories)
-      for (auto [time, bytes] : curve)
-        if (bytes > most) {
-          most = bytes;
-          largest = process;
-        }
-    data.memory = std::move(memories[largest]);
+    if (const json::Object *memory = data.summary.getObject("memory"))
+      data.memoryOf = memory->getInteger("list").value_or(0);
+    data.memory = std::move(memories[data.memoryOf]);
   }
 
-  static std::string getKind(const Call &call) {
-    if (call.communicates)
-      return "communication";
-    StringRef name = call.call;
-    if (name == "matmul")
-      return "product";
-    if (name.starts_with("attention"))
-      return "attention";
-    if (name == "copy" || name == "fill_zero")
-      return "copy";
-    return "kernel";
+  /// Returns the page's name of a kind of computation.
+  static std::string getKind(StringRef work) {
+    return work == "matmul" ? "product" : work.str();
   }
 
   std::string source, wanted;

@@ -36,7 +36,8 @@ struct TraceData {
   std::map<int64_t, std::string> processes; ///< names of ranks or rank sets
   std::vector<Call> calls;
   std::vector<std::pair<double, double>> memory; ///< bytes from a time on
-  llvm::json::Object summary;                    ///< of a simulation
+  int64_t memoryOf = 0;       ///< the process whose memory it is
+  llvm::json::Object summary; ///< of a simulation
 };
 
 /// Reads the parts of a trace that a page shows. In the trace of a real run,

@@ -6,6 +6,8 @@
 #include "artifact/TemporaryFolder.h"
 #include "model/Model.h"
 
+#include "heddle/Cost/MeshAxes.h"
+#include "heddle/Plan/Plan.h"
 #include "heddle/Profile/Measure.h"
 #include "heddle/Simulate/Simulate.h"
 #include "heddle_rt/atomic_file.h"
@@ -28,31 +30,65 @@ struct ProfileFlags : CompileFlags {
   bool hasLinks = false; ///< the links of the cluster are this machine's
 };
 
-/// The tools that both ways of measuring need, and a folder for them.
-struct Measuring {
+/// Measuring programs that are compiled once and run twice, with other work in
+/// between. So a disturbance of the machine that lasts for one of these times
+/// leaves the runs of the other.
+class Measuring {
+public:
+  Measuring(const ProfileFlags &flags, OwningOpRef<ModuleOp> module,
+            const fs::path &artifact)
+      : flags(flags), module(std::move(module)), artifact(artifact) {}
+
+  ModuleOp getModule() const { return *module; }
+
+  llvm::Error compile() {
+    OwningOpRef<ModuleOp> copy = module->clone();
+    // The programs have their plan already.
+    CompileOptions options;
+    options.targetCpu = flags.options.targetCpu;
+    if (failed(compileToArtifact(*copy, options, artifact.string())))
+      return llvm::createStringError(
+          "cannot compile the programs that measure");
+    return llvm::Error::success();
+  }
+
+  /// Makes the first or second half of the runs.
+  llvm::Error run(bool isSecond) {
+    RunsOptions half = flags.runs;
+    half.runs = (half.runs + (isSecond ? 0 : 1)) / 2;
+    half.seconds /= 2;
+    half.least = 2;
+    if (half.runs == 0)
+      return llvm::Error::success();
+    fs::path file = artifact;
+    file.replace_extension(".json");
+    auto known = runTables(artifact, file, half);
+    if (!known.ok())
+      return llvm::createStringError(std::string(known.message()));
+    cores = *known;
+    llvm::Expected<RunTrace> later = loadRunTrace(file.string());
+    if (!later)
+      return later.takeError();
+    trace.append(*later);
+    return llvm::Error::success();
+  }
+
+  /// Returns the trace of the runs so far that nothing has disturbed.
+  RunTrace getTrace() const {
+    RunTrace quiet = trace;
+    dropDisturbedRuns(quiet);
+    return quiet;
+  }
+  int64_t getCores() const { return cores; }
+
+private:
   const ProfileFlags &flags;
-  const fs::path folder;
+  OwningOpRef<ModuleOp> module;
+  const fs::path artifact;
+  RunTrace trace;
+  int64_t cores = 1;
 };
 } // namespace
-
-/// Compiles the programs of a module, runs them, and reads the trace. Sets
-/// `cores` to the cores of a device.
-static llvm::Expected<RunTrace>
-runPrograms(ModuleOp module, const Measuring &measuring, int64_t &cores) {
-  OwningOpRef<ModuleOp> copy = module.clone();
-  // The programs have their plan already.
-  CompileOptions options;
-  options.targetCpu = measuring.flags.options.targetCpu;
-  fs::path artifact = measuring.folder / "measure.heddle",
-           file = measuring.folder / "trace.json";
-  if (failed(compileToArtifact(*copy, options, artifact.string())))
-    return llvm::createStringError("cannot compile the programs that measure");
-  auto known = runTables(artifact, file, measuring.flags.runs);
-  if (!known.ok())
-    return llvm::createStringError(std::string(known.message()));
-  cores = *known;
-  return loadRunTrace(file.string());
-}
 
 /// Returns the names of the programs that an entry point calls.
 static llvm::Expected<std::vector<std::string>> getPrograms(ModuleOp module,
@@ -68,65 +104,91 @@ static llvm::Expected<std::vector<std::string>> getPrograms(ModuleOp module,
   return names;
 }
 
-/// Returns the module's mesh on the cluster.
+/// Returns the module's mesh on the cluster of the options; without one, on
+/// equal devices.
 static llvm::Expected<MeshTopology> getTopology(ModuleOp module,
-                                                const Cluster &cluster) {
-  SmallVector<int64_t> sizes;
-  for (auto op : module.getOps<MeshOp>())
-    for (MeshAxisAttr axis : op.getMesh().getAxes())
-      sizes.push_back(axis.getSize());
-  return MeshTopology::create(cluster, sizes);
-}
-
-/// Measures the programs of a module of phase `executable`.
-static llvm::Expected<MachineProfile>
-measurePrograms(ModuleOp module, const Measuring &measuring) {
-  const ProfileFlags &flags = measuring.flags;
-  auto names = getPrograms(module, flags.entry);
-  if (!names)
-    return names.takeError();
+                                                const ProfileFlags &flags) {
+  if (!flags.options.cluster.isNone()) {
+    llvm::Expected<const Cluster &> cluster = flags.options.cluster.load();
+    if (!cluster)
+      return cluster.takeError();
+    return makeTopology(module, *cluster);
+  }
   int64_t devices = 1;
   for (auto op : module.getOps<MeshOp>())
     devices = op.getMesh().getNumDevices();
-  Cluster cluster = makeUniformCluster(devices);
-  if (!flags.options.cluster.isNone()) {
-    llvm::Expected<const Cluster &> chosen = flags.options.cluster.load();
-    if (!chosen)
-      return chosen.takeError();
-    cluster = *chosen;
-  }
-  llvm::Expected<MeshTopology> topology = getTopology(module, cluster);
+  return makeTopology(module, makeUniformCluster(devices));
+}
+
+/// Measures the programs of a module of phase `executable`.
+static llvm::Expected<MachineProfile> measurePrograms(ModuleOp module,
+                                                      const ProfileFlags &flags,
+                                                      const fs::path &folder) {
+  auto names = getPrograms(module, flags.entry);
+  if (!names)
+    return names.takeError();
+  auto topology = getTopology(module, flags);
   if (!topology)
     return topology.takeError();
-
   MachineProfile profile;
   profile.kind = llvm::sys::getHostCPUName().str();
-  profile.ranks = devices;
-  llvm::errs() << "alone: one call after another\n";
-  OwningOpRef<ModuleOp> alone = module.clone();
-  if (llvm::Error error = makeAloneProgram(*alone, *names, flags.measure))
+  profile.ranks = topology->getNumDevices();
+  Measuring alone(flags, module.clone(), folder / "alone.heddle");
+  if (llvm::Error error =
+          makeAloneProgram(alone.getModule(), *names, flags.measure))
     return std::move(error);
-  llvm::Expected<RunTrace> trace =
-      runPrograms(*alone, measuring, profile.cores);
-  if (!trace)
-    return trace.takeError();
-  addAloneTimes(profile, *alone, *trace, *topology, flags.hasLinks);
-  if (flags.noBeside)
-    return profile;
+  auto runAlone = [&](bool isSecond) -> llvm::Error {
+    llvm::errs() << "alone: one call after another\n";
+    if (llvm::Error error = alone.run(isSecond))
+      return error;
+    profile.cores = alone.getCores();
+    addAloneTimes(profile, alone.getModule(), alone.getTrace(), *topology,
+                  flags.hasLinks);
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = alone.compile())
+    return std::move(error);
+  if (llvm::Error error = runAlone(false))
+    return std::move(error);
 
-  OwningOpRef<ModuleOp> beside = module.clone();
-  llvm::Expected<bool> communicates =
-      makeBesideProgram(*beside, *names, profile);
-  if (!communicates)
-    return communicates.takeError();
-  if (!*communicates)
-    return profile;
-  llvm::errs() << "beside communication\n";
-  trace = runPrograms(*beside, measuring, profile.cores);
-  if (!trace)
-    return trace.takeError();
-  addBesideTimes(profile, *beside, *trace);
+  Measuring beside(flags, module.clone(), folder / "beside.heddle");
+  bool communicates = false;
+  if (!flags.noBeside) {
+    // Its messages are as many as the times so far need.
+    llvm::Expected<bool> made =
+        makeBesideProgram(beside.getModule(), *names, profile);
+    if (!made)
+      return made.takeError();
+    communicates = *made;
+  }
+  auto runBeside = [&](bool isSecond) -> llvm::Error {
+    llvm::errs() << "beside communication\n";
+    return beside.run(isSecond);
+  };
+  if (communicates) {
+    if (llvm::Error error = beside.compile())
+      return std::move(error);
+    if (llvm::Error error = runBeside(false))
+      return std::move(error);
+  }
+  if (llvm::Error error = runAlone(true))
+    return std::move(error);
+  if (communicates) {
+    if (llvm::Error error = runBeside(true))
+      return std::move(error);
+    addBesideTimes(profile, beside.getModule(), beside.getTrace());
+  }
   return profile;
+}
+
+/// Returns the number of stages that the options ask for; 1 or less: there is
+/// no pipeline.
+static int64_t getNumStages(const CompileOptions &options) {
+  if (options.planText.empty())
+    return options.mesh.pipeline;
+  // The text has been checked before.
+  return llvm::cantFail(parsePlan(options.planText, options.planPath))
+      .numStages;
 }
 
 static int profileModel(ProfileFlags &flags) {
@@ -135,6 +197,12 @@ static int profileModel(ProfileFlags &flags) {
     return reportError(problem);
   if (int code = resolvePlan(flags); code != exitSuccess)
     return code;
+  if (int64_t stages = getNumStages(flags.options); stages > 1)
+    return reportError(
+        "expected programs that all ranks run, got a pipeline of " +
+        std::to_string(stages) +
+        " stages: profile the model by a plan without pp, and "
+        "simulate the pipeline with that profile");
   Profile profile;
   std::error_code failure;
   if (fs::exists(flags.output, failure)) {
@@ -155,9 +223,8 @@ static int profileModel(ProfileFlags &flags) {
   if (folder.path().empty())
     return reportError(cannotMakeTemporary);
   flags.runs.session.coresPerDevice = flags.cores;
-  Measuring measuring{flags, folder.path()};
   llvm::Expected<MachineProfile> measured =
-      measurePrograms(**module, measuring);
+      measurePrograms(**module, flags, folder.path());
   if (!measured)
     return reportError(llvm::toString(measured.takeError()));
   size_t operators = measured->operators.size(), messages = 0;

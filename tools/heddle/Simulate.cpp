@@ -4,6 +4,7 @@
 #include "Commands.h"
 #include "model/Model.h"
 
+#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Lower/Passes.h"
 #include "heddle/Profile/ProfiledCostModel.h"
 #include "heddle/Simulate/Compare.h"
@@ -81,11 +82,7 @@ static std::unique_ptr<CostModel> makeModel(const SimulateFlags &flags,
     return nullptr;
   }
   profile = std::move(*read);
-  SmallVector<int64_t> sizes;
-  for (auto op : module.getOps<MeshOp>())
-    for (MeshAxisAttr axis : op.getMesh().getAxes())
-      sizes.push_back(axis.getSize());
-  llvm::Expected<MeshTopology> topology = MeshTopology::create(cluster, sizes);
+  llvm::Expected<MeshTopology> topology = makeTopology(module, cluster);
   if (!topology) {
     reportError(llvm::toString(topology.takeError()));
     return nullptr;

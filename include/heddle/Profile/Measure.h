@@ -15,6 +15,10 @@
 
 namespace heddle {
 
+/// The program that measures the time of a wake-up. The others have a prefix,
+/// or are named in this file.
+inline constexpr llvm::StringLiteral kWakeProgram = "wake";
+
 struct MeasureOptions {
   /// The largest message of a collective that the program does not have itself.
   int64_t mostBytes = int64_t(4) << 20;
@@ -25,7 +29,8 @@ struct MeasureOptions {
 ///  - `alone_P`, the calls of P on one stream;
 ///  - `collectives`, each kind of collective that they have, by messages of
 ///    increasing size;
-///  - `wake`, short calls on two streams that wait for each other in turn.
+///  - kWakeProgram, short calls on two streams that wait for each other in
+///  turn.
 /// Fails if a program cannot be run alone.
 llvm::Error makeAloneProgram(mlir::ModuleOp module,
                              llvm::ArrayRef<std::string> programs,
@@ -38,6 +43,11 @@ llvm::Error makeAloneProgram(mlir::ModuleOp module,
 llvm::Expected<bool> makeBesideProgram(mlir::ModuleOp module,
                                        llvm::ArrayRef<std::string> programs,
                                        const MachineProfile &measured);
+
+/// Removes the runs that something else on the machine has disturbed: those
+/// that take over a tenth longer than the fastest quarter of the runs of their
+/// table.
+void dropDisturbedRuns(RunTrace &trace);
 
 /// Adds the times in the trace of a run of the programs of makeAloneProgram.
 /// `module` holds these programs. `links` says that collectives were measured

@@ -8,10 +8,8 @@
 
 namespace heddle {
 
-/// Returns true if the call is a collective, a send or a receive.
-bool isCommunication(mlir::Operation *call);
-
-/// Returns the communication of such a call. `topology` is that of its mesh.
+/// Returns what a collective, a send or a receive moves. `topology` is that of
+/// its mesh.
 Communication getCommunication(rt::DeviceCallOpInterface call,
                                const MeshTopology &topology, MeshAttr mesh);
 

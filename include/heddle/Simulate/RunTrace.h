@@ -39,6 +39,9 @@ struct RunTrace {
   int64_t devices = 0, cores = 0;
   std::vector<TracedCall> calls;
   std::vector<TracedTable> tables;
+
+  /// Adds the runs of a later trace of the same program.
+  void append(const RunTrace &later);
 };
 
 /// Returns the times of each call of each program, from every run. A collective

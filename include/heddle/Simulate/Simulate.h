@@ -86,10 +86,13 @@ struct SimulatedCall {
   unsigned entry = 0; ///< index of the entry of the list that it belongs to
   int64_t repeat = 1;
   double start = 0, end = 0; ///< seconds
+  /// When a communication is under way, because all its lists have come to it.
+  /// `start` of a computation.
+  double begun = 0;
   bool communicates = false;
   /// Communication: the bytes that a device sends; the seconds for which the
   /// compute stream waits for this call and for nothing else; the other seconds
-  /// of the call, in which it is hidden.
+  /// from `begun` to `end`, in which it is hidden.
   int64_t bytes = 0;
   double exposed = 0, hidden = 0;
   /// `waitedFor` is the call whose end let this call start. `waitedBy` is the
@@ -137,6 +140,7 @@ struct LiveValue {
 };
 
 struct MemoryUse {
+  unsigned list = 0; ///< whose devices these are
   /// What the runtime allocates, as in the artifact's manifest.
   DeviceMemoryPlan plan;
   int64_t capacity = 0; ///< of a device of the cluster

@@ -4,11 +4,11 @@
 #include "../ConvertRtToLLVM/RuntimeCalls.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/Tables.h"
+#include "heddle/Support/LlvmJson.h"
 #include "heddle_rt/abi.h"
 #include "heddle_rt/roles.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -327,7 +327,7 @@ static FailureOr<MeshOp> getMesh(ModuleOp module) {
 static FailureOr<json::Value> parsePlan(Location loc, StringRef text) {
   if (text.empty())
     return json::Value(json::Object());
-  llvm::Expected<json::Value> value = json::parse(text);
+  llvm::Expected<json::Value> value = parseLlvmJson(text);
   if (!value)
     return emitError(loc) << "expected the plan to be JSON: "
                           << toString(value.takeError());

@@ -2,6 +2,7 @@
 
 #include "heddle/Planner/Explain.h"
 #include "dialects/Heddle/HeddleDialect.h"
+#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Cost/Roofline.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Sharding/FactorShardings.h"
@@ -73,14 +74,12 @@ void UseCounter::add(const SimulatedCall &call) {
   std::string name = served.empty() ? "(no operator)" : generalizeNames(served);
   Entry &entry = entries[name];
   entry.use.name = name;
-  double times = double(call.repeat), seconds = (call.end - call.start) * times;
+  double times = double(call.repeat), seconds = (call.end - call.begun) * times;
   if (call.communicates) {
     entry.use.communicating += seconds;
     entry.use.exposed += call.exposed * times;
     entry.use.bytesSent += call.bytes * call.repeat;
-    AxisMask axes = 0;
-    for (unsigned axis : getCommunication(op, topology, mesh).axes)
-      axes |= AxisMask(1) << axis;
+    AxisMask axes = getAxisMask(getCommunication(op, topology, mesh).axes);
     int level = topology.getOutermostLevel(axes);
     entry.parts[level < 0 ? "links"
                           : "links of " + cluster.levels[level].name] +=

@@ -3,6 +3,7 @@
 #include "heddle/Simulate/Compare.h"
 #include "heddle/Simulate/CallNumbers.h"
 #include "heddle/Simulate/Report.h"
+#include "heddle/Support/Median.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include <map>
@@ -10,17 +11,6 @@
 
 using namespace mlir;
 using namespace heddle;
-
-static double getMedian(std::vector<double> values) {
-  if (values.empty())
-    return 0;
-  size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + middle, values.end());
-  if (values.size() % 2)
-    return values[middle];
-  double below = *std::max_element(values.begin(), values.begin() + middle);
-  return (below + values[middle]) / 2;
-}
 
 namespace {
 class Comparer {
@@ -96,7 +86,9 @@ private:
           getCallKind(op) + "', got " +
           (known == kindOf.end() ? "none" : "'" + known->second + "'"));
     auto repeat = double(call.repeat);
-    SecondsPair seconds = {repeat * (call.end - call.start),
+    // The wait for ranks of other lists does not count: of the ranks of a run,
+    // the shortest time counts, which is that of the last one to come.
+    SecondsPair seconds = {repeat * (call.end - call.begun),
                            repeat * getMedian(times[key])};
     std::string kind =
         isa<rt::LaunchOp>(op.getOperation()) ? "kernel" : getCallKind(op);

@@ -1,7 +1,7 @@
 //===- RunTrace.cpp - Traces of real runs ---------------------------------===//
 
 #include "heddle/Simulate/RunTrace.h"
-#include "llvm/Support/JSON.h"
+#include "heddle/Support/LlvmJson.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace heddle;
@@ -73,12 +73,28 @@ heddle::getCallTimes(const RunTrace &trace) {
   return times;
 }
 
+void RunTrace::append(const RunTrace &later) {
+  int64_t runs = 0;
+  for (const TracedTable &table : tables)
+    runs = std::max(runs, table.run + 1);
+  devices = later.devices;
+  cores = later.cores;
+  for (TracedCall call : later.calls) {
+    call.run += runs;
+    calls.push_back(std::move(call));
+  }
+  for (TracedTable table : later.tables) {
+    table.run += runs;
+    tables.push_back(std::move(table));
+  }
+}
+
 llvm::Expected<RunTrace> heddle::parseRunTrace(StringRef text,
                                                StringRef source) {
   auto fail = [&](const llvm::Twine &message) {
     return llvm::createStringError(llvm::Twine(source) + ": " + message);
   };
-  llvm::Expected<json::Value> root = json::parse(text);
+  llvm::Expected<json::Value> root = parseLlvmJson(text);
   if (!root)
     return fail(llvm::toString(root.takeError()));
   const json::Object *object = root->getAsObject();

@@ -1,6 +1,7 @@
 //===- BeginCalls.cpp - Calls that streams come to ------------------------===//
 
 #include "EngineState.h"
+#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Simulate/Communications.h"
 #include <set>
 
@@ -14,7 +15,7 @@ FailureOr<const KnownCall *> Engine::getKnown(rt::DeviceCallOpInterface call) {
   KnownCall &result = known->second;
   if (!isNew)
     return &result;
-  if (isCommunication(call)) {
+  if (call.isCommunication()) {
     result.communication = getCommunication(call, topology, mesh);
     return &result;
   }
@@ -74,9 +75,7 @@ const Engine::Meeting &Engine::getMeeting(unsigned list, const Axes &axes) {
   Meeting &meeting = known->second;
   if (!isNew)
     return meeting;
-  AxisMask mask = 0;
-  for (unsigned axis : axes)
-    mask |= AxisMask(1) << axis;
+  AxisMask mask = getAxisMask(axes);
   std::map<int64_t, std::set<unsigned>> groups;
   for (auto [device, owner] : listOf)
     groups[topology.getFirstOfGroup(device, mask)].insert(owner);

@@ -102,8 +102,18 @@ void Engine::end(const Place &place) {
   stream.cause = {int(place.list), place.call};
 }
 
-/// Emits an error if a queue is not empty, though nothing is under way.
+/// Emits an error: streams are not at their ends, though no call will end.
 LogicalResult Engine::emitDeadlock() {
+  for (unsigned list = 0; list < lists.size(); ++list)
+    for (const Stream &stream : streams[list])
+      if (stream.state == Stream::Computing) {
+        rt::DeviceCallOpInterface call = lists[list].calls[stream.call];
+        return call.emitError()
+               << "never ends: expected its cost model to give it a finite "
+                  "time, got "
+               << stream.left << " s, and " << stream.slowdown
+               << " times that beside communication";
+      }
   for (unsigned list = 0; list < lists.size(); ++list)
     for (const Stream &stream : streams[list])
       if (stream.state == Stream::Communicating) {
@@ -119,7 +129,7 @@ LogicalResult Engine::emitDeadlock() {
         return queues.calls.front()->emitOpError()
                << "is in a program of which a stream waits for ever: expected "
                   "every event to be recorded before a stream waits for it";
-  return success();
+  llvm_unreachable("a stream that is not at its end");
 }
 
 //===----------------------------------------------------------------------===//

@@ -4,7 +4,7 @@
 #include "../Dataflow/CriticalPath.h"
 #include "../Dataflow/MemoryCurve.h"
 #include "Engine.h"
-#include "heddle/Simulate/Communications.h"
+#include "heddle/Cost/MeshAxes.h"
 #include <map>
 #include <numeric>
 #include <set>
@@ -60,6 +60,7 @@ public:
     RankDevices devices(module, cluster);
     for (const CallList &list : lists) {
       MemoryUse &memory = result.memories.emplace_back();
+      memory.list = unsigned(result.memories.size() - 1);
       if (options.plansMemory)
         memory.plan = plans[getDeviceOfPipeline(list)];
       memory.capacity = devices.get(list.ranks).memory;
@@ -127,15 +128,15 @@ void Simulator::add(unsigned list, const CallQueues &queues,
     call.repeat = queues.repeat;
     call.start = result.seconds + time.start;
     call.end = result.seconds + time.end;
-    call.communicates = isCommunication(op);
+    call.communicates = call.op.isCommunication();
+    call.begun = call.communicates ? result.seconds + time.begun : call.start;
     call.bytes = time.bytes;
     if (time.waitedFor.list >= 0)
       call.waitedFor = first[time.waitedFor.list] + time.waitedFor.call;
     StreamTimes &stream = result.streams[list * kMaxStreams + number];
     stream.calls += queues.repeat;
-    double seconds = time.end - time.start;
+    double seconds = call.end - call.begun;
     if (call.communicates) {
-      seconds = time.end - time.begun;
       stream.communicating += repeat * seconds;
       call.exposed = time.exposed;
       call.hidden = std::max(0.0, seconds - time.exposed);
@@ -205,8 +206,9 @@ LogicalResult Simulator::runTogether(ArrayRef<CallQueues> queues) {
   double length = 0, compute = 0;
   for (auto [list, part] : llvm::enumerate(queues)) {
     double busy = 0;
-    for (auto [op, time] : llvm::zip(part.calls, (*times)[list])) {
-      busy += isCommunication(op) ? 0 : time.alone;
+    for (auto [call, time] : llvm::zip(part.calls, (*times)[list])) {
+      rt::DeviceCallOpInterface op = call;
+      busy += op.isCommunication() ? 0 : time.alone;
       length = std::max(length, time.end);
     }
     compute = std::max(compute, busy);
@@ -341,16 +343,13 @@ FailureOr<Simulation> heddle::simulate(ModuleOp module,
                                        const Cluster &cluster, CostModel &model,
                                        const SimulateOptions &options) {
   MeshAttr mesh;
-  SmallVector<int64_t> sizes;
   for (auto op : module.getOps<MeshOp>()) {
     if (mesh)
       return op.emitOpError() << "expected one mesh in a module that is "
                                  "simulated";
     mesh = op.getMesh();
-    for (MeshAxisAttr axis : mesh.getAxes())
-      sizes.push_back(axis.getSize());
   }
-  llvm::Expected<MeshTopology> topology = MeshTopology::create(cluster, sizes);
+  llvm::Expected<MeshTopology> topology = makeTopology(module, cluster);
   if (!topology)
     return module.emitError() << llvm::toString(topology.takeError());
   LinkTraffic links(std::move(*topology));

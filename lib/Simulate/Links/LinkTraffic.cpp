@@ -1,6 +1,7 @@
 //===- LinkTraffic.cpp - What communication sends over which links --------===//
 
 #include "LinkTraffic.h"
+#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Cost/RingSteps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -58,9 +59,7 @@ LinkTraffic::getShifts(ArrayRef<unsigned> axes, ArrayRef<int64_t> devices,
   auto &[steps, members] = known->second;
   if (!isNew)
     return known->second;
-  AxisMask mask = 0;
-  for (unsigned axis : axes)
-    mask |= AxisMask(1) << axis;
+  AxisMask mask = getAxisMask(axes);
   std::map<int64_t, std::vector<int64_t>> groups; // by lowest coordinates
   for (int64_t device : devices)
     groups[topology.getFirstOfGroup(device, mask)].push_back(device);
@@ -84,9 +83,7 @@ Traffic LinkTraffic::getTraffic(const Communication &collective,
   if (collective.kind == CommunicationKind::Permute) {
     // Members are ordered by their coordinates, the first axis slowest.
     std::map<int64_t, std::map<int64_t, int64_t>> groups;
-    AxisMask mask = 0;
-    for (unsigned axis : collective.axes)
-      mask |= AxisMask(1) << axis;
+    AxisMask mask = getAxisMask(collective.axes);
     for (int64_t device : devices) {
       int64_t member = 0;
       for (unsigned axis : collective.axes)

@@ -33,8 +33,8 @@ static void writeCall(json::OStream &out, const SimulatedCall &call,
   out.attribute("cat", call.communicates ? "communication" : "compute");
   out.attribute("pid", call.list);
   out.attribute("tid", op.getStream());
-  out.attribute("ts", microseconds(call.start));
-  out.attribute("dur", microseconds(call.end - call.start));
+  out.attribute("ts", microseconds(call.begun));
+  out.attribute("dur", microseconds(call.end - call.begun));
   out.attributeObject("args", [&] {
     out.attribute("call", getCallKind(op));
     out.attributeArray("operators", [&] {
@@ -42,6 +42,7 @@ static void writeCall(json::OStream &out, const SimulatedCall &call,
         out.value(name.getValue());
     });
     out.attribute("kind", stringifyDataKind(op.getServes().getKind()));
+    out.attribute("work", rt::stringifyWorkKind(op.getWorkKind()));
     if (!entry.transfer) {
       CallNumber number = numbers.get(op);
       out.attribute("program", number.program);

@@ -47,6 +47,7 @@ static void writeCollective(json::OStream &out, const Simulation &simulation,
   out.attribute("repeat", call.repeat);
   out.attribute("bytes", call.bytes);
   out.attribute("start", call.start);
+  out.attribute("begun", call.begun);
   out.attribute("end", call.end);
   out.attribute("hidden", call.hidden);
   out.attribute("exposed", call.exposed);
@@ -56,7 +57,16 @@ static void writeCollective(json::OStream &out, const Simulation &simulation,
 
 static void writeMemory(json::OStream &out, const Simulation &simulation,
                         const MemoryUse &memory) {
+  if (simulation.lists.size() > 1)
+    out.attribute("list", memory.list);
   writeMemoryParts(out, memory.plan);
+  out.attributeArray("parts", [&] {
+    for (const MemoryPart &part : getMemoryParts(memory.plan))
+      out.object([&] {
+        out.attribute("name", part.name);
+        out.attribute("bytes", part.bytes);
+      });
+  });
   out.attribute("capacity", memory.capacity);
   out.attribute("peak", memory.peak);
   out.attribute("peak_time", memory.peakTime);

@@ -166,11 +166,14 @@ private:
     int64_t count = 0;
     const SimulatedCall *call = nullptr; ///< the most exposed one
   };
-  using Rows = std::map<std::string, Row>;
+  /// By the text that is printed, and the bytes of a message: those of
+  /// different sizes are different rows.
+  using Rows = std::map<std::pair<std::string, int64_t>, Row>;
 
   /// Returns the rows of the largest weights.
-  static std::vector<std::pair<std::string, Row>> sort(const Rows &rows) {
-    std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
+  static std::vector<std::pair<Rows::key_type, Row>> sort(const Rows &rows) {
+    std::vector<std::pair<Rows::key_type, Row>> sorted(rows.begin(),
+                                                       rows.end());
     llvm::sort(sorted, [](const auto &a, const auto &b) {
       return std::tie(b.second.weight, a.first) <
              std::tie(a.second.weight, b.first);
@@ -189,24 +192,20 @@ private:
   }
 
   void printCollectives() {
-    double bytes = 0, seconds = 0, exposed = 0;
+    double bytes = 0, hidden = 0, exposed = 0;
     int64_t count = 0;
     Rows rows;
     for (const SimulatedCall &call : simulation.calls) {
       if (!call.communicates)
         continue;
       auto repeat = double(call.repeat);
+      count += call.repeat;
+      bytes += repeat * double(call.bytes);
+      hidden += repeat * call.hidden;
       exposed += repeat * call.exposed;
-      // A transfer is counted once, at its send.
-      rt::DeviceCallOpInterface op = call.op;
-      if (!isa<rt::RecvOp>(op.getOperation())) {
-        count += call.repeat;
-        bytes += repeat * double(call.bytes);
-        seconds += repeat * (call.hidden + call.exposed);
-      }
-      Row &row = rows[getCallKind(call.op) + " over " + getAxisNames(call.op) +
-                      ", of " + generalizeNames(getOperatorNames(call.op)) +
-                      std::string(1, '\0') + std::to_string(call.bytes)];
+      Row &row = rows[{getCallKind(call.op) + " over " + getAxisNames(call.op) +
+                           ", of " + generalizeNames(getOperatorNames(call.op)),
+                       call.bytes}];
       row.weight += repeat * call.exposed;
       row.hidden += repeat * call.hidden;
       row.count += call.repeat;
@@ -217,21 +216,21 @@ private:
       return;
     out << "collectives               " << count
         << llvm::format(" in %.3f ms, of which %.3f ms are hidden; ",
-                        milliseconds(seconds), milliseconds(seconds - exposed))
+                        milliseconds(hidden + exposed), milliseconds(hidden))
         << (simulation.lists.size() > 1 ? "one device of each stage sends "
                                         : "a device sends ")
         << llvm::format("%.1f MiB\n", mebibytes(bytes));
     if (exposed == 0)
       return;
     out << "   exposed ms    hidden ms   times   MiB each\n";
-    for (const auto &[name, row] : sort(rows)) {
+    for (const auto &[key, row] : sort(rows)) {
       if (row.weight == 0)
         break;
       out << llvm::format("  %11.3f  %11.3f  %6lld  %9.2f  ",
                           milliseconds(row.weight), milliseconds(row.hidden),
                           static_cast<long long>(row.count),
                           mebibytes(double(row.call->bytes)))
-          << name.c_str() << "\n"
+          << key.first << "\n"
           << std::string(14, ' ') << "waits for "
           << describe(row.call->waitedFor) << "; awaited by "
           << describe(row.call->waitedBy) << "\n";
@@ -265,17 +264,18 @@ private:
     Rows rows;
     for (const LiveValue &value : memory.aliveAtPeak) {
       rt::DeviceCallOpInterface writer = simulation.calls[value.writer].op;
-      Row &row = rows[stringifyDataKind(writer.getServes().getKind()).str() +
-                      " of " + generalizeNames(getOperatorNames(writer)) +
-                      ", by " + getCallKind(writer)];
+      Row &row = rows[{stringifyDataKind(writer.getServes().getKind()).str() +
+                           " of " + generalizeNames(getOperatorNames(writer)) +
+                           ", by " + getCallKind(writer),
+                       0}];
       row.weight += double(value.bytes);
       ++row.count;
     }
-    for (const auto &[name, row] : sort(rows))
+    for (const auto &[key, row] : sort(rows))
       out << llvm::format("  %10.2f MiB in %lld value(s)  ",
                           mebibytes(row.weight),
                           static_cast<long long>(row.count))
-          << name << "\n";
+          << key.first << "\n";
     if (rows.size() > kMostRows)
       out << "  and smaller ones of " << rows.size() - kMostRows
           << " other kinds\n";

@@ -1,10 +1,10 @@
 //===- ScheduleText.cpp - Schedules of pipelines as text ------------------===//
 
 #include "heddle/Stages/StageSchedule.h"
+#include "heddle/Support/LlvmJson.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/JSON.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -46,7 +46,7 @@ llvm::Expected<StageSchedule> heddle::parseSchedule(llvm::StringRef text,
   auto error = [&](const llvm::Twine &what) {
     return llvm::createStringError(source + ": " + what);
   };
-  llvm::Expected<json::Value> root = json::parse(text);
+  llvm::Expected<json::Value> root = parseLlvmJson(text);
   if (!root)
     return error("expected JSON: " + llvm::toString(root.takeError()));
   const json::Object *object = root->getAsObject();

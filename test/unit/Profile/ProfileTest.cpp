@@ -213,6 +213,51 @@ TEST(GatherTimes, ACallTakesTheMeanOverItsPlacesOfTheMedianOverRuns) {
   EXPECT_EQ(time.samples, 6);
 }
 
+TEST(GatherTimes, DisturbedRunsDoNotCount) {
+  RunTrace trace, later;
+  auto add = [](RunTrace &trace, ArrayRef<double> runs) {
+    for (auto [run, seconds] : llvm::enumerate(runs)) {
+      TracedCall call;
+      call.table = "p";
+      call.run = int64_t(run);
+      call.seconds = seconds;
+      trace.calls.push_back(call);
+      // The second rank always takes less time.
+      trace.tables.push_back({"p", 0, call.run, 0, seconds});
+      trace.tables.push_back({"p", 1, call.run, 0, seconds / 2});
+    }
+  };
+  // All runs of the first time are disturbed.
+  add(trace, {1.3, 1.4, 1.3, 1.5, 1.12});
+  add(later, {1.0, 1.02, 1.05, 0.98, 1.0});
+  trace.append(later);
+  EXPECT_EQ(trace.calls.back().run, 9);
+  dropDisturbedRuns(trace);
+  ASSERT_EQ(trace.calls.size(), 5u);
+  EXPECT_EQ(trace.tables.size(), 10u);
+  EXPECT_EQ(trace.calls.front().run, 5);
+  // Runs that differ by less stay.
+  dropDisturbedRuns(later);
+  EXPECT_EQ(later.calls.size(), 5u);
+}
+
+TEST(MeasuringPrograms, PermutesHaveMessagesOfOtherSizes) {
+  Programs programs(
+      "heddle.mesh @mesh <[\"tp\"=2]>\n"
+      "rt.program @p arena(200000) {\n"
+      "rt.permute arena[0 : 8xf32] -> arena[64 : 8xf32] sources [1, 0] over "
+      "@mesh <{\"tp\"}> serves <activation [\"ring\"]>\n}\n");
+  ModuleOp module = *programs.module;
+  ASSERT_FALSE(llvm::errorToBool(makeAloneProgram(module, {"p"}, {})));
+  EXPECT_TRUE(succeeded(verify(module)));
+  auto collectives = module.lookupSymbol<rt::ProgramOp>("collectives");
+  ASSERT_TRUE(collectives);
+  auto messages =
+      llvm::to_vector(collectives.getBody().getOps<rt::PermuteOp>());
+  ASSERT_EQ(messages.size(), 7u);
+  EXPECT_EQ(messages.back().getIn().getBytes(), 4 << 20);
+}
+
 TEST(MeasuringPrograms, MessagesRunBesideTheCalls) {
   Programs programs(getProgram());
   ModuleOp module = *programs.module;

@@ -2,6 +2,7 @@
 
 #include "Programs.h"
 #include "mlir/IR/Diagnostics.h"
+#include <limits>
 
 using namespace mlir;
 using namespace heddle;
@@ -291,6 +292,28 @@ struct MeasuredModel : CostModel {
   }
   double getSlowdown(rt::DeviceCallOpInterface) override { return 1.5; }
 };
+
+TEST(Simulate, ACallThatNeverEndsIsAnError) {
+  struct EndlessModel : MeasuredModel {
+    using MeasuredModel::getSeconds;
+    FailureOr<double> getSeconds(rt::DeviceCallOpInterface) override {
+      return std::numeric_limits<double>::infinity();
+    }
+  };
+  Programs programs("rt.program @p arena(200000) {\n" + product("a", 50, 4, 0) +
+                    product("b", 50, 4, 0) + "}\n");
+  EndlessModel model;
+  std::string message;
+  ScopedDiagnosticHandler handler(&programs.context, [&](Diagnostic &d) {
+    message = d.str();
+    return success();
+  });
+  EXPECT_TRUE(failed(programs.run(makeRoundCluster(1), model)));
+  EXPECT_NE(message.find("never ends: expected its cost model to give it a "
+                         "finite time, got INF s"),
+            std::string::npos)
+      << message;
+}
 
 TEST(Simulate, ModelsDecideTimes) {
   Programs programs(

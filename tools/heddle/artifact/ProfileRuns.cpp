@@ -60,17 +60,20 @@ static double now() {
       .count();
 }
 
-/// Shows how many runs of a program are done. A terminal has one line for them.
-static void showProgress(const std::string &table, int64_t run, int64_t runs,
-                         double seconds) {
-  bool isTerminal = ::isatty(STDERR_FILENO) == 1;
-  if (!isTerminal && run < runs)
+/// Shows on a terminal which run of which program begins, in one line.
+static void showProgress(const std::string &table, int64_t run, int64_t runs) {
+  if (::isatty(STDERR_FILENO) != 1)
     return;
-  std::fprintf(stderr, "%s  %s: run %lld of %lld, %.3f s each%s",
-               isTerminal ? "\r\033[K" : "", table.c_str(),
-               static_cast<long long>(run), static_cast<long long>(runs),
-               seconds / double(run), run < runs ? "" : "\n");
+  std::fprintf(stderr, "\r\033[K  %s: run %lld of %lld", table.c_str(),
+               static_cast<long long>(run), static_cast<long long>(runs));
   std::fflush(stderr);
+}
+
+/// Shows what the runs of a program took.
+static void showRuns(const std::string &table, int64_t runs, double seconds) {
+  std::fprintf(stderr, "%s  %s: %lld run(s), %.3f s each\n",
+               ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", table.c_str(),
+               static_cast<long long>(runs), seconds / double(runs));
 }
 
 runtime::Expected<int> tools::runTables(const fs::path &artifact,
@@ -96,18 +99,21 @@ runtime::Expected<int> tools::runTables(const fs::path &artifact,
       return status;
   }
   session.startTrace(size_t(options.runs));
-  for (size_t index = 0; index < data.size(); ++index) {
-    double begin = now();
-    int64_t runs = options.runs;
-    for (int64_t number = 1; number <= runs; ++number) {
+  std::vector<double> seconds(data.size());
+  std::vector<int64_t> runs(data.size());
+  for (int64_t round = 1; round <= options.runs; ++round)
+    for (size_t index = 0; index < data.size(); ++index) {
+      if (runs[index] >= options.least && seconds[index] > options.seconds)
+        continue;
+      showProgress(manifest.tables[index].name, round, options.runs);
+      double begin = now();
       if (runtime::Status status = run(index); !status.ok())
         return status;
-      double seconds = now() - begin;
-      if (number >= 3 && seconds > options.seconds)
-        runs = number;
-      showProgress(manifest.tables[index].name, number, runs, seconds);
+      seconds[index] += now() - begin;
+      ++runs[index];
     }
-  }
+  for (size_t index = 0; index < data.size(); ++index)
+    showRuns(manifest.tables[index].name, runs[index], seconds[index]);
   if (runtime::Status status = session.writeTrace(trace); !status.ok())
     return status;
   return session.coresPerDevice();

@@ -9,14 +9,17 @@ namespace heddle::tools {
 
 struct RunsOptions {
   int64_t runs = 10; ///< of each program, behind one that is not counted
-  /// A program stops earlier, after three runs, when it has taken this long.
+  /// A program stops earlier, after the least number of runs, when it has taken
+  /// this long.
   double seconds = 30;
+  int64_t least = 3;
   runtime::SessionOptions session;
 };
 
 /// Runs every table of an artifact on made-up data, and writes the trace of all
-/// runs but the first. Shows progress on standard error. Returns the number of
-/// cores of each device.
+/// runs but the first. The tables take turns, so a disturbance of the machine
+/// hits some runs of each and not all runs of one. Shows progress on standard
+/// error. Returns the number of cores of each device.
 runtime::Expected<int> runTables(const std::filesystem::path &artifact,
                                  const std::filesystem::path &trace,
                                  const RunsOptions &options);

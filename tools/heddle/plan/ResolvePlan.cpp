@@ -5,6 +5,7 @@
 
 #include "../../common/Run.h"
 
+#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Profile/ProfiledCostModel.h"
 
@@ -30,11 +31,7 @@ static bool canRun(const CompileFlags &flags, int64_t devices) {
 static std::unique_ptr<CostModel> makeCostModel(ModuleOp module,
                                                 const Cluster &cluster,
                                                 const MachineProfile &times) {
-  SmallVector<int64_t> sizes;
-  for (auto op : module.getOps<MeshOp>())
-    for (MeshAxisAttr axis : op.getMesh().getAxes())
-      sizes.push_back(axis.getSize());
-  llvm::Expected<MeshTopology> topology = MeshTopology::create(cluster, sizes);
+  llvm::Expected<MeshTopology> topology = makeTopology(module, cluster);
   if (!topology) {
     llvm::consumeError(topology.takeError());
     return nullptr;

@@ -1,7 +1,7 @@
 //===- Median.h - The middle of several measurements ------------*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_PROFILE_MEDIAN_H
-#define HEDDLE_LIB_PROFILE_MEDIAN_H
+#ifndef HEDDLE_SUPPORT_MEDIAN_H
+#define HEDDLE_SUPPORT_MEDIAN_H
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -19,4 +19,4 @@ inline double getMedian(std::vector<double> values) {
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PROFILE_MEDIAN_H
+#endif // HEDDLE_SUPPORT_MEDIAN_H
