@@ -48,8 +48,10 @@ struct Stated {
   std::optional<RecomputeMode> recompute;
   /// The plan treats all layers alike.
   bool hasEqualLayers = true;
-  /// Unset: the chooser may scatter sums, or cut exchanges in a ring.
+  /// Unset: the chooser may scatter sums, or cut exchanges in chunks or in a
+  /// ring.
   std::optional<bool> scatterSums = std::nullopt;
+  std::optional<int64_t> exchangeChunks = std::nullopt;
   std::optional<bool> exchangeRing = std::nullopt;
 };
 
@@ -67,9 +69,9 @@ private:
   /// Tries the variants of a number of sub-batches. Returns false if the first
   /// of them does not compile.
   bool tryParts(int64_t parts);
-  /// Tries optimal recomputation with other limits, until the arena fills the
-  /// memory that is left for it. A limit applies to tensors before ops are
-  /// fused. These take more memory than the arena.
+  /// Tries optimal recomputation with other limits, until the arena and the
+  /// slots fill the memory that is left for them. A limit applies to tensors
+  /// before ops are fused. These take more memory.
   void fillMemory(VariantPrediction first);
   /// Predicts a variant, from short models if it is deep enough.
   std::optional<VariantPrediction> predict(ScheduleVariant variant);
@@ -115,6 +117,7 @@ static Stated getStated(const CompileOptions &options) {
       stated.scatterSums = plan->scatterSums;
     if (plan->getPosition("exchange_ring").line != 0)
       stated.exchangeRing = plan->exchangeRing;
+    stated.exchangeChunks = plan->exchangeChunks;
   }
   stated.overlap = options.overlap.value_or(stated.overlap);
   if (options.subBatches != 0)
@@ -126,6 +129,8 @@ static Stated getStated(const CompileOptions &options) {
     stated.scatterSums = options.scatterSums;
   if (options.exchangeRing)
     stated.exchangeRing = options.exchangeRing;
+  if (options.exchangeChunks)
+    stated.exchangeChunks = options.exchangeChunks;
   return stated;
 }
 
@@ -145,7 +150,7 @@ static bool isBetter(const VariantPrediction &a, const VariantPrediction &b) {
   if (a.canFit() != b.canFit())
     return a.canFit();
   if (a.canFit() && !a.fits())
-    return a.bytes < b.bytes;
+    return a.bytes - a.capacity < b.bytes - b.capacity;
   return a.seconds < b.seconds * (1 - kLeastGain);
 }
 
@@ -177,8 +182,29 @@ static VariantPrediction extrapolate(const VariantPrediction &few,
   all.bound = extend(&VariantPrediction::bound);
   all.links = extend(&VariantPrediction::links);
   all.bytes = int64_t(extend(&VariantPrediction::bytes));
-  all.arena = int64_t(extend(&VariantPrediction::arena));
+  all.fixed = int64_t(extend(&VariantPrediction::fixed));
   return all;
+}
+
+/// Returns the bytes of a device that recomputation cannot reduce.
+static int64_t getFixedBytes(const DeviceMemoryPlan &plan) {
+  return plan.total() - plan.arena - plan.slots;
+}
+
+static void setMemory(VariantPrediction &prediction,
+                      const Simulation &simulation) {
+  auto getExcess = [](const MemoryUse &memory) {
+    int64_t fixed = getFixedBytes(memory.plan) - memory.capacity;
+    return std::pair(std::max<int64_t>(fixed, 0),
+                     memory.plan.total() - memory.capacity);
+  };
+  const MemoryUse &worst = *llvm::max_element(
+      simulation.memories, [&](const MemoryUse &a, const MemoryUse &b) {
+        return getExcess(a) < getExcess(b);
+      });
+  prediction.bytes = worst.plan.total();
+  prediction.fixed = getFixedBytes(worst.plan);
+  prediction.capacity = worst.capacity;
 }
 
 std::optional<VariantPrediction> Chooser::predict(ScheduleVariant variant) {
@@ -213,8 +239,8 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
     stating.scatterSums = true;
   if (variant.exchangesInRing)
     stating.exchangeRing = true;
-  stating.exchangeChunks =
-      std::max(options.exchangeChunks, variant.exchangeChunks);
+  if (variant.exchangeChunks > 1)
+    stating.exchangeChunks = variant.exchangeChunks;
   stating.remarkBytes = -1;
   stating.explainShardings = false;
   stating.refusesTooLarge = false; // the chosen one is refused
@@ -241,10 +267,7 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
   for (double link : simulation->bounds.links)
     prediction.links = std::max(prediction.links, link);
   prediction.bound = std::max(prediction.bound, prediction.links);
-  const DeviceMemoryPlan &memory = simulation->memory.plan;
-  prediction.bytes = memory.total();
-  prediction.arena = memory.arena;
-  prediction.capacity = simulation->memory.capacity;
+  setMemory(prediction, *simulation);
   return prediction;
 }
 
@@ -278,26 +301,31 @@ bool Chooser::tryParts(int64_t parts) {
 
 void Chooser::fillMemory(VariantPrediction first) {
   constexpr int kTries = 4;
-  constexpr double kFull = 0.95; // of what is left for the arena
-  double room = double(first.capacity - (first.bytes - first.arena));
-  double limit = room, arena = double(first.arena);
+  constexpr double kFull = 0.95;
+  // Returns the part of the room for arena and slots that these take.
+  auto getFill = [](const VariantPrediction &prediction) {
+    return double(prediction.bytes - prediction.fixed) /
+           double(prediction.capacity - prediction.fixed);
+  };
+  if (first.fixed >= first.capacity)
+    return;
+  double limit = double(first.capacity - first.fixed), fill = getFill(first);
   double fits = 0, exceeds = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kTries && room > 0 && arena > 0; ++i) {
-    (arena <= room ? fits : exceeds) = limit;
-    if (arena <= room && arena >= room * kFull)
+  bool isSame = false; ///< as with the limit before
+  for (int i = 0; i < kTries; ++i) {
+    (fill <= 1 ? fits : exceeds) = limit;
+    if (fill <= 1 && fill >= kFull)
       return;
-    // The arena grows with the limit, about in proportion.
-    limit *= room / arena * (1 + kFull) / 2;
-    if (limit <= fits || limit >= exceeds)
+    // The used bytes grow with the limit, about in proportion.
+    limit *= (1 + kFull) / 2 / fill;
+    if (limit <= fits || limit >= exceeds || isSame)
       limit = (fits + exceeds) / 2;
     if (limit < 1 || limit > double(kMaxRecomputeBytes) ||
         !tryVariant(
             {first.variant.subBatches, RecomputeMode::Optimal, int64_t(limit)}))
       return;
-    double before = std::exchange(arena, double(choice.tried.back().arena));
-    // No further tensor can be recomputed.
-    if (arena > room && arena == before)
-      return;
+    double before = std::exchange(fill, getFill(choice.tried.back()));
+    isSame = fill == before;
   }
 }
 
@@ -339,8 +367,8 @@ std::optional<ScheduleChoice> Chooser::choose() {
       !choice.best.variant.scattersSums)
     return choice;
   ScheduleVariant whole = choice.best.variant;
-  for (int64_t chunks = 2 * options.exchangeChunks;
-       chunks <= kMostExchangeChunks; chunks *= 2) {
+  for (int64_t chunks = 2;
+       !stated.exchangeChunks && chunks <= kMostExchangeChunks; chunks *= 2) {
     ScheduleVariant chunked = choice.best.variant;
     chunked.exchangeChunks = chunks;
     tryVariant(chunked);

@@ -78,7 +78,7 @@ LogicalResult heddle::choosePlan(ModuleOp module,
     }
     if (options.recomputeBytes != 0)
       plan->recomputeBytes = options.recomputeBytes;
-    if (options.exchangeChunks > 1)
+    if (options.exchangeChunks)
       plan->exchangeChunks = options.exchangeChunks;
     plan->exchangeRing = options.exchangeRing.value_or(plan->exchangeRing);
     plan->scatterSums = options.scatterSums.value_or(plan->scatterSums);
@@ -92,8 +92,7 @@ LogicalResult heddle::choosePlan(ModuleOp module,
     }
     // The plan's prediction only holds for the plan as it was written.
     if (options.overlap || options.recompute || options.subBatches != 0 ||
-        options.exchangeChunks > 1 || options.exchangeRing ||
-        options.scatterSums)
+        options.exchangeChunks || options.exchangeRing || options.scatterSums)
       plan->prediction.reset();
   }
   return usePlan(module, std::move(plan), options.devices, options.cluster,

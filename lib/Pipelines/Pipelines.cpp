@@ -148,9 +148,9 @@ void heddle::buildLocalizePipeline(OpPassManager &passes,
   // Before packing, which rearranges what a product computes.
   if (options.exchangeRing.value_or(false))
     passes.addPass(createRingExchangesPass());
-  if (options.exchangeChunks > 1) {
+  if (options.exchangeChunks.value_or(1) > 1) {
     ChunkExchangesPassOptions exchanges;
-    exchanges.chunks = options.exchangeChunks;
+    exchanges.chunks = *options.exchangeChunks;
     passes.addNestedPass<func::FuncOp>(createChunkExchangesPass(exchanges));
   }
   // The runtime has only contiguous collectives.

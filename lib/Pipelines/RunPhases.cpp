@@ -247,13 +247,12 @@ void PhaseRunner::decideSchedule() {
     options.scatterSums = true;
   if (choice->best.variant.exchangesInRing)
     options.exchangeRing = true;
-  options.exchangeChunks =
-      std::max(options.exchangeChunks, choice->best.variant.exchangeChunks);
+  if (choice->best.variant.exchangeChunks > 1)
+    options.exchangeChunks = choice->best.variant.exchangeChunks;
   if (!choice->best.canFit())
     emitWarning(module.getLoc())
         << "variables, arguments and results of a device take "
-        << choice->best.bytes - choice->best.arena << " bytes of "
-        << choice->best.capacity
+        << choice->best.fixed << " bytes of " << choice->best.capacity
         << ", so no schedule fits: split or store them over more devices; "
            "'auto' takes the fastest: "
         << describe(*choice);
@@ -382,8 +381,8 @@ LogicalResult PhaseRunner::run() {
   NamedSchedule schedule = getSchedule(module, *plan, options);
   if (options.recomputeBytes == 0)
     options.recomputeBytes = plan->recomputeBytes.value_or(0);
-  if (options.exchangeChunks == 1)
-    options.exchangeChunks = plan->exchangeChunks.value_or(1);
+  if (!options.exchangeChunks)
+    options.exchangeChunks = plan->exchangeChunks;
   if (failed(runPhase(Phase::Localized,
                       [&](OpPassManager &passes) {
                         buildLocalizePipeline(passes, options, schedule);

@@ -27,12 +27,12 @@ static Layers findLayers(ModuleOp module) {
   auto forward = module.lookupSymbol<func::FuncOp>("forward");
   if (!forward || !forward.getBody().hasOneBlock())
     return layers;
-  SmallVector<uint64_t> shapes;
+  SmallVector<uint64_t> fingerprints;
   for (Operation &op : forward.getBody().front().without_terminator()) {
     layers.ops.push_back(&op);
-    shapes.push_back(getShape(&op));
+    fingerprints.push_back(getFingerprint(&op));
   }
-  SmallVector<Run> runs = findLeastRuns(shapes, layers.period);
+  SmallVector<Run> runs = findLeastRuns(fingerprints, layers.period);
   for (Run run : runs)
     if (int64_t count = (run.end - run.begin) / layers.period;
         count > layers.count) {

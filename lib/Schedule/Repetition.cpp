@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace heddle;
 
-uint64_t heddle::getShape(Operation *op) {
+uint64_t heddle::getFingerprint(Operation *op) {
   llvm::hash_code hash = llvm::hash_value(op->getName().getAsOpaquePointer());
   for (Type type : op->getOperandTypes())
     hash = llvm::hash_combine(hash, type);
@@ -21,17 +21,18 @@ uint64_t heddle::getShape(Operation *op) {
           llvm::hash_combine(hash, attribute.getName(), attribute.getValue());
   for (Region &region : op->getRegions())
     for (Operation &inner : region.getOps())
-      hash = llvm::hash_combine(hash, getShape(&inner));
+      hash = llvm::hash_combine(hash, getFingerprint(&inner));
   return hash;
 }
 
 /// Returns the runs of at least two periods.
-static SmallVector<Run> findRuns(ArrayRef<uint64_t> shapes, int32_t period) {
+static SmallVector<Run> findRuns(ArrayRef<uint64_t> fingerprints,
+                                 int32_t period) {
   SmallVector<Run> runs;
-  auto count = static_cast<int32_t>(shapes.size());
+  auto count = static_cast<int32_t>(fingerprints.size());
   int32_t begin = 0;
   for (int32_t i = 0; i + period <= count; ++i)
-    if (i + period == count || shapes[i] != shapes[i + period]) {
+    if (i + period == count || fingerprints[i] != fingerprints[i + period]) {
       if (i - begin >= period)
         runs.push_back({begin, i + period});
       begin = i + 1;
@@ -39,12 +40,12 @@ static SmallVector<Run> findRuns(ArrayRef<uint64_t> shapes, int32_t period) {
   return runs;
 }
 
-SmallVector<Run> heddle::findLeastRuns(ArrayRef<uint64_t> shapes,
+SmallVector<Run> heddle::findLeastRuns(ArrayRef<uint64_t> fingerprints,
                                        int32_t &period) {
-  auto count = static_cast<int32_t>(shapes.size());
+  auto count = static_cast<int32_t>(fingerprints.size());
   auto countCovered = [&](int32_t period) {
     int64_t covered = 0;
-    for (Run run : findRuns(shapes, period))
+    for (Run run : findRuns(fingerprints, period))
       covered += run.end - run.begin;
     return covered;
   };
@@ -60,5 +61,5 @@ SmallVector<Run> heddle::findLeastRuns(ArrayRef<uint64_t> shapes,
   auto *least =
       llvm::find_if(covered, [&](int64_t ops) { return 10 * ops >= 9 * most; });
   period = static_cast<int32_t>(least - covered.begin()) + 1;
-  return findRuns(shapes, period);
+  return findRuns(fingerprints, period);
 }

@@ -9,7 +9,7 @@ namespace heddle {
 
 /// Returns a number that two ops share if they compute the same from other
 /// operands or variables. Names do not count.
-uint64_t getShape(mlir::Operation *op);
+uint64_t getFingerprint(mlir::Operation *op);
 
 /// Ops that repeat: op i is as op i + period, for all i from `begin` to
 /// `end` - period.
@@ -20,8 +20,8 @@ struct Run {
 /// Returns the runs of the least period with which nearly as many ops repeat as
 /// with any other (nine in ten of them), and sets `period`. Each has at least
 /// two periods. Returns none if less than half of the ops repeat with any
-/// period. `shapes` are the ops' shapes.
-llvm::SmallVector<Run> findLeastRuns(llvm::ArrayRef<uint64_t> shapes,
+/// period. `fingerprints` are the ops' fingerprints.
+llvm::SmallVector<Run> findLeastRuns(llvm::ArrayRef<uint64_t> fingerprints,
                                      int32_t &period);
 
 } // namespace heddle

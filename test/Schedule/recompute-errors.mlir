@@ -1,4 +1,8 @@
 // RUN: heddle-opt %s --heddle-recompute=mode=layer --split-input-file --verify-diagnostics
+// RUN: echo 'module {}' > %t.mlir
+// RUN: not heddle-opt %t.mlir --heddle-recompute="mode=layer cluster=%t.none.json" 2>&1 | FileCheck %s --check-prefix=CLUSTER
+// A cluster that is stated must exist, also for a module without a mesh.
+// CLUSTER: error: {{.*}}.none.json
 
 module attributes {heddle.micro_batches = 2 : i64, heddle.pipeline = #heddle.pipeline<"pp", one_f_one_b, stages 2>} {
 heddle.mesh @mesh <["pp"=2]>

@@ -23,7 +23,7 @@ struct ScheduleVariant {
   int64_t recomputeBytes = 0;
   /// CompileOptions::scatterSums.
   bool scattersSums = false;
-  /// CompileOptions::exchangeChunks.
+  /// CompileOptions::exchangeChunks; 1: as the options or the plan say.
   int64_t exchangeChunks = 1;
   /// CompileOptions::exchangeRing.
   bool exchangesInRing = false;
@@ -38,15 +38,19 @@ struct VariantPrediction {
   /// No order of the variant's calls takes less than its computation and its
   /// traffic on any link.
   double bound = 0;
-  double links = 0;     ///< of the bound, the traffic
-  int64_t bytes = 0;    ///< that the runtime allocates on a device
-  int64_t arena = 0;    ///< of them, where tensors of programs are
-  int64_t capacity = 0; ///< of a device's memory
+  double links = 0; ///< of the bound, the traffic
+  /// The memory of the device that exceeds its capacity most. If `fixed` bytes
+  /// exceed the capacity of some device, it is one of these devices.
+  int64_t bytes = 0;    ///< that the runtime allocates
+  int64_t fixed = 0;    ///< of them, those that recomputation cannot reduce
+  int64_t capacity = 0; ///< of the device
 
+  /// Returns whether the bytes fit into each device's memory.
   bool fits() const { return bytes <= capacity; }
-  /// Returns whether the memory that recomputation cannot reduce, such as that
-  /// of variables, fits into a device's memory.
-  bool canFit() const { return bytes - arena <= capacity; }
+  /// Returns whether variables, arguments and results fit into each device's
+  /// memory. Recomputation may reduce the rest: the arena, and the slots of a
+  /// pipeline.
+  bool canFit() const { return fixed <= capacity; }
 };
 
 struct ScheduleChoice {
@@ -62,12 +66,12 @@ struct ScheduleChoice {
 bool leavesChoice(const CompileOptions &options);
 
 /// Makes the choices that leavesChoice() found open. `module` is imported, or
-/// of phase `autodiff`; it is not changed. The variants have 1 to 4
-/// sub-batches, and recompute only if they do not fit otherwise. For an
-/// imported model of many equal layers, variants are predicted from models of 2
-/// and of 6 of these layers. If the program may have sums that are not
-/// scattered, the best variant is compared with the one that scatters them. If
-/// sums are scattered, exchanges in chunks or in a ring are tried, too.
+/// of phase `autodiff`; it is not changed. The variants have 1,
+/// 2, 3, 4 or 6 sub-batches, and recompute only if they do not fit otherwise.
+/// For an imported model of many equal layers, variants are predicted from
+/// models of 2 and of 6 of these layers. If the program may have sums that are
+/// not scattered, the best variant is compared with the one that scatters them.
+/// If sums are scattered, exchanges in chunks or in a ring are tried, too.
 /// Warnings and remarks of variants are dropped. Returns nullopt if the whole
 /// batch without recomputation does not compile: the caller's own compilation
 /// will say why. A planner that compares such variants itself states the number

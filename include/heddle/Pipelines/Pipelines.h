@@ -82,8 +82,9 @@ struct CompileOptions {
   /// Plan::recomputeBytes; 0: as the plan says.
   int64_t recomputeBytes = 0;
   /// The number of row chunks of products beside a gather or scatter along
-  /// another dimension (heddle-chunk-exchanges); 1: as the plan says, or whole.
-  int64_t exchangeChunks = 1;
+  /// another dimension (heddle-chunk-exchanges); 1: products stay whole. If
+  /// none: as the plan says, or whole.
+  std::optional<int64_t> exchangeChunks;
   /// Whether products and the exchanges of their rows run in steps of a ring
   /// (heddle-ring-exchanges). If none: as the plan says. `false` forbids it.
   std::optional<bool> exchangeRing;

@@ -51,7 +51,11 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
     topology serve one collective at a time. If the live tensors of all schedules
     exceed the memory, the one that exceeds it least is taken. Tensors that
     share memory when it is planned count twice here, so the limit is a cautious
-    one.
+    one. In a pipeline, each program has the limit of its stage's device: what is
+    left of its memory beside the variables, arguments and results of its
+    programs and the values between stages, of all micro-batches in flight. If
+    nothing is left, a warning says so, and the schedule with the fewest live
+    bytes is taken.
 
     A product whose result only goes to an all-reduce may be cut into row chunks,
     and the all-reduce alike. Then the first rows are summed while the next ones
@@ -61,8 +65,8 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
 
     A collective starts right behind the op that computes its operand and is
     waited for before the first op that reads its result. A collective whose
-    operand needs no computation, such as the gather of a weight, starts ahead
-    of its reader, when the schedule says. At most `ahead` bytes of such results
+    operand needs no computation, such as the gather of a weight, starts at the
+    time that the schedule gives it. At most `ahead` bytes of such results
     wait for their readers. Streams are chosen as by `heddle-start-collectives`.
 
     With the order `turns`, nothing is searched. The parts of the batch take
@@ -84,8 +88,8 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
            "the cluster whose times decide; by default, all devices are equally "
            "near">,
     Option<"memory", "memory", "int64_t", /*default=*/"0",
-           "the most bytes of live tensors; 0: what variables, arguments and "
-           "results leave of a device's memory">,
+           "the most bytes of live tensors; 0: what variables, arguments, "
+           "results and values between stages leave of a device's memory">,
     Option<"ahead", "ahead", "int64_t", /*default=*/"0",
            "the most bytes of results that need no computation and wait for "
            "their first reader; 0: those of the largest one">,

@@ -4,14 +4,11 @@
 #define HEDDLE_SIMULATE_RANKDEVICES_H
 
 #include "dialects/Heddle/Heddle.h"
+#include "dialects/Heddle/Ranks.h"
 #include "heddle/Cost/Cluster.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace heddle {
-
-/// Returns the numbers of the devices whose mesh coordinates `ranks` allows.
-/// Null: all of the mesh. Rank k of a mesh is device k.
-std::vector<int64_t> getDevicesOfRanks(MeshAttr mesh, RanksAttr ranks);
 
 /// The devices of a module's rank sets on a cluster. If the ranks of a set have
 /// several kinds of device, each figure of the set's device is that of the

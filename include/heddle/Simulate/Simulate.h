@@ -178,7 +178,8 @@ struct Simulation {
   double getBubble() const;
   std::vector<SimulatedCall> calls;
   std::vector<StreamTimes> streams; ///< those that have calls
-  /// The memory of the list with the highest peak, and that of each list.
+  /// The memory of the list whose device has the least room left, and that of
+  /// each list. If this list's memory fits, that of all lists does.
   MemoryUse memory;
   std::vector<MemoryUse> memories;
   /// The kinds of device of lists whose ranks have several: they take the time

@@ -233,17 +233,9 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   figures.memory = simulation->memory.plan;
   figures.mixed = simulation->mixed;
   figures.exposure = getExposure(candidate);
-  // If devices differ, the figures are those of the device with the least room.
   if (!request.cluster.groups.empty())
-    for (const MemoryUse &use : simulation->memories) {
-      int64_t extra = use.capacity - request.cluster.device.memory;
-      if (&use == &simulation->memories.front() ||
-          use.plan.total() - extra >
-              figures.memory.total() - figures.extraMemory) {
-        figures.memory = use.plan;
-        figures.extraMemory = extra;
-      }
-    }
+    figures.extraMemory =
+        simulation->memory.capacity - request.cluster.device.memory;
   return Judgement{std::move(compiled->plan), figures};
 }
 

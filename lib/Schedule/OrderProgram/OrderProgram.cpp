@@ -68,6 +68,10 @@ private:
   std::optional<Candidate> makeCandidate(func::FuncOp function,
                                          const Candidate *other = nullptr);
   void orderFunction(func::FuncOp function);
+  /// Returns the most bytes of live tensors of programs of these ranks. If
+  /// nothing is left of a device's memory, warns, and returns 0: then the
+  /// schedule with the fewest live bytes is the best one.
+  int64_t getLiveLimit(func::FuncOp function);
   void reportOn(const Candidate &best);
 
   /// The data that all programs of the module share.
@@ -76,6 +80,8 @@ private:
     MeshAttr mesh;
     MeshTopology topology;
     ScheduleOptions options;
+    std::optional<StageSchedule> stages; ///< if the module is a pipeline
+    llvm::DenseMap<Attribute, int64_t> liveLimits; ///< by ranks
     GroupStreams groups;
     llvm::SmallSetVector<Type, 2> typesWithoutRate;
   };
@@ -171,6 +177,24 @@ static int64_t getLargestAhead(const UnitGraph &graph) {
   return most;
 }
 
+/// Returns the best schedule found. Beyond the limit of live bytes, units are
+/// chosen by their bytes alone, and a limit that no schedule meets gives poor
+/// schedules. So if the best schedule exceeds the limit, searches with higher
+/// limits, each half of the bytes of the last schedule, as long as that helps.
+static Schedule findFittingSchedule(const UnitGraph &graph,
+                                    const ScheduleOptions &options) {
+  Schedule best = findSchedule(graph, options);
+  while (best.peakBytes / 2 > options.limits.liveBytes) {
+    ScheduleOptions loose = options;
+    loose.limits.liveBytes = best.peakBytes / 2;
+    Schedule next = findSchedule(graph, loose);
+    if (!isBetter(next, best, options.limits))
+      break;
+    best = std::move(next);
+  }
+  return best;
+}
+
 /// Chunks are used only if they make a program shorter by this fraction: the
 /// cost model is no more exact than that, and each chunk is one more collective
 /// to issue.
@@ -198,7 +222,7 @@ std::optional<Candidate> OrderProgram::makeCandidate(func::FuncOp function,
     schedule = findShorterSchedule(graph, options,
                                    other->schedule.seconds * (1 - kLeastGain));
   else
-    schedule = findSchedule(graph, options);
+    schedule = findFittingSchedule(graph, options);
   if (!schedule ||
       (other && !isBetter(*schedule, other->schedule, options.limits)))
     return std::nullopt;
@@ -234,11 +258,44 @@ void OrderProgram::reportOn(const Candidate &best) {
                         << " in the order of the text";
 }
 
+int64_t OrderProgram::getLiveLimit(func::FuncOp function) {
+  if (memory > 0)
+    return memory;
+  auto ranks = function->getAttrOfType<RanksAttr>(kRanksAttrName);
+  auto [known, isNew] = context->liveLimits.try_emplace(ranks);
+  if (!isNew)
+    return known->second;
+  ModuleOp module = getOperation();
+  int64_t capacity =
+      getDeviceBytes(module, context->topology.getCluster(), ranks);
+  int64_t fixed = getFixedBytes(module, ranks);
+  // Without ranks, values between programs are among the arguments and results.
+  int64_t slots = ranks && context->stages
+                      ? getSlotBytes(module, *context->stages, ranks)
+                      : 0;
+  known->second = std::max<int64_t>(capacity - fixed - slots, 0);
+  if (known->second == 0) {
+    InFlightDiagnostic warning = function.emitWarning();
+    warning << "variables, arguments and results take " << fixed
+            << " bytes of a device";
+    if (slots > 0)
+      warning << ", and values between stages " << slots;
+    warning << "; it has " << capacity << ": @" << function.getName();
+    if (ranks)
+      warning << " and the other programs of its ranks are";
+    else
+      warning << " is";
+    warning << " ordered for the fewest live bytes, which may take longer";
+  }
+  return known->second;
+}
+
 void OrderProgram::orderFunction(func::FuncOp function) {
   if (llvm::none_of(function.getBody().front(), [](Operation &op) {
         return op.hasTrait<comm::Collective>();
       }))
     return;
+  context->options.limits.liveBytes = getLiveLimit(function);
   Candidate best = *makeCandidate(function);
   // Smaller chunks hide more and cost more launches.
   for (int64_t count = 2;
@@ -286,20 +343,23 @@ void OrderProgram::runOnOperation() {
   if (failed(sequences))
     return signalPassFailure();
   const MeshTopology &topology = sequences->getTopology();
+  std::optional<StageSchedule> stages;
+  if (auto pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttrName)) {
+    FailureOr<StageSchedule> schedule =
+        getStageSchedule(module, pipeline, mesh.mesh);
+    if (failed(schedule))
+      return signalPassFailure();
+    stages = std::move(*schedule);
+  }
   ScheduleOptions options;
-  // If the variables alone exceed the memory, no order fits, so there is no
-  // limit for the scheduler.
-  int64_t free = memory > 0
-                     ? int64_t(memory)
-                     : getFreeBytes(module, topology.getCluster().device);
-  if (free > 0)
-    options.limits.liveBytes = free;
   options.tries = tries;
   options.seed = seed;
   context.emplace(Context{SymbolTable(module),
                           mesh.mesh,
                           topology,
                           options,
+                          std::move(stages),
+                          llvm::DenseMap<Attribute, int64_t>(),
                           GroupStreams(streams),
                           {}});
   for (auto function : module.getOps<func::FuncOp>())

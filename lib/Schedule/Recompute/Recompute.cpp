@@ -70,7 +70,7 @@ private:
   SmallVector<int64_t> microBatches;
   MeshRef mesh;
   std::optional<MeshTopology> topology;
-  ClusterDevice device;
+  Cluster known; ///< the stated cluster, or a uniform one
 };
 } // namespace
 
@@ -114,7 +114,8 @@ std::optional<double> Recompute::getSeconds(Operation *op) {
   Type type = op->getNumOperands() ? op->getOperand(0).getType()
                                    : op->getResult(0).getType();
   return getRooflineSeconds(
-      work, getNearProductRate(getElementTypeOrSelf(type), device), device);
+      work, getNearProductRate(getElementTypeOrSelf(type), known.device),
+      known.device);
 }
 
 Choice Recompute::choose(const ForwardPass &forward, ArrayRef<Segment> segments,
@@ -174,27 +175,28 @@ Choice Recompute::chooseForMemory(func::FuncOp function,
   // Bisects for the least price of a byte at which the program fits, on a
   // logarithmic scale.
   double low = 1e-15, high = kFewestBytes;
-  Choice more = none;
+  Choice moreKept = none, fewerKept = std::move(least);
   for (int step = 0; step < 12; ++step) {
     double price = std::sqrt(low * high);
     Choice choice = choose(forward, segments, price);
     bool fits = tryChoice(function, choice) <= limitBytes;
     (fits ? high : low) = price;
-    (fits ? least : more) = std::move(choice);
+    (fits ? fewerKept : moreKept) = std::move(choice);
   }
   // Equal segments change their choice at the same price. The choice that keeps
   // fewer bytes is taken for as few of them as possible.
-  size_t fits = segments.size(), exceeds = 0;
-  auto mix = [&](size_t count) {
-    Choice choice = more;
-    std::copy_n(least.begin(), count, choice.begin());
+  size_t segmentsThatFit = segments.size(), tooFewSegments = 0;
+  auto mix = [&](size_t numFewerKept) {
+    Choice choice = moreKept;
+    std::copy_n(fewerKept.begin(), numFewerKept, choice.begin());
     return choice;
   };
-  while (fits - exceeds > 1) {
-    size_t count = (fits + exceeds) / 2;
-    (tryChoice(function, mix(count)) <= limitBytes ? fits : exceeds) = count;
+  while (segmentsThatFit - tooFewSegments > 1) {
+    size_t count = (segmentsThatFit + tooFewSegments) / 2;
+    bool fits = tryChoice(function, mix(count)) <= limitBytes;
+    (fits ? segmentsThatFit : tooFewSegments) = count;
   }
-  return mix(fits);
+  return mix(segmentsThatFit);
 }
 
 void Recompute::recompute(func::FuncOp function) {
@@ -236,21 +238,28 @@ void Recompute::runOnOperation() {
     return signalPassFailure();
   }
   mesh = getMesh(module);
-  device = makeUniformCluster(1).device;
+  known = makeUniformCluster(1);
   if (mesh) {
     FailureOr<ReshardSequences> found =
         ReshardSequences::create(module, mesh, cluster);
     if (failed(found))
       return signalPassFailure();
     topology = found->getTopology();
-    device = topology->getCluster().device;
+    known = topology->getCluster();
+  } else if (!cluster.isNone()) {
+    llvm::Expected<const Cluster &> stated = cluster.load();
+    if (!stated) {
+      module.emitError() << llvm::toString(stated.takeError());
+      return signalPassFailure();
+    }
+    known = *stated;
   }
   if (auto pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttrName)) {
     if (failed(recomputeStages(pipeline)))
       signalPassFailure();
     return;
   }
-  limitBytes = memory > 0 ? int64_t(memory) : getFreeBytes(module, device);
+  limitBytes = memory > 0 ? int64_t(memory) : getFreeBytes(module, known);
   for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
     if (!function.isExternal() && !function->hasAttr(kKernelAttrName) &&
         function.getBody().hasOneBlock())
@@ -277,8 +286,8 @@ static int64_t getMostBetween(const StageSchedule &schedule, int64_t stage,
 void Recompute::setLimits(const StageSchedule &schedule, StageProgramAttr part,
                           RanksAttr ranks) {
   int64_t stage = part.getStage(), device = schedule.deviceOf[stage];
-  limitBytes = memory > 0 ? int64_t(memory)
-                          : getFreeBytes(getOperation(), this->device, ranks);
+  limitBytes =
+      memory > 0 ? int64_t(memory) : getFreeBytes(getOperation(), known, ranks);
   limitBytes /= llvm::count(schedule.deviceOf, device);
   int64_t pending = getMostBetween(schedule, stage, StageWork::Backward,
                                    StageWork::BackwardWeights);
@@ -293,13 +302,10 @@ void Recompute::setLimits(const StageSchedule &schedule, StageProgramAttr part,
 
 LogicalResult Recompute::recomputeStages(PipelineAttr pipeline) {
   ModuleOp module = getOperation();
-  auto table = module->getAttrOfType<StringAttr>(kStageTableAttrName);
-  auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName);
-  llvm::Expected<StageSchedule> schedule = getSchedule(
-      pipeline, table ? table.getValue() : "",
-      mesh.mesh.getAxisSize(pipeline.getAxis()), count ? count.getInt() : 0);
-  if (!schedule)
-    return module.emitError() << llvm::toString(schedule.takeError());
+  FailureOr<StageSchedule> schedule =
+      getStageSchedule(module, pipeline, mesh.mesh);
+  if (failed(schedule))
+    return failure();
   llvm::MapVector<std::pair<Attribute, int64_t>, SmallVector<func::FuncOp>>
       stages;
   for (auto function : module.getOps<func::FuncOp>())

@@ -73,14 +73,14 @@ static SmallVector<Segment> cutAtMinima(ArrayRef<int64_t> crossing) {
 
 SmallVector<Segment> heddle::findSegments(const ForwardPass &forward,
                                           bool isStage) {
-  SmallVector<uint64_t> shapes;
+  SmallVector<uint64_t> fingerprints;
   for (Operation *op : forward.getOps())
-    shapes.push_back(getShape(op));
+    fingerprints.push_back(getFingerprint(op));
   SmallVector<int64_t> crossing = countCrossingBytes(forward);
   int32_t period = 0;
-  SmallVector<Run> runs = findLeastRuns(shapes, period);
-  if (runs.empty() && isStage && !shapes.empty())
-    return {Segment{0, static_cast<int32_t>(shapes.size())}};
+  SmallVector<Run> runs = findLeastRuns(fingerprints, period);
+  if (runs.empty() && isStage && !fingerprints.empty())
+    return {Segment{0, static_cast<int32_t>(fingerprints.size())}};
   if (runs.empty())
     return cutAtMinima(crossing);
   SmallVector<Segment> segments;

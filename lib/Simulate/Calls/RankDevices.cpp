@@ -6,28 +6,6 @@
 using namespace mlir;
 using namespace heddle;
 
-std::vector<int64_t> heddle::getDevicesOfRanks(MeshAttr mesh, RanksAttr ranks) {
-  int64_t count = 1;
-  for (MeshAxisAttr axis : mesh.getAxes())
-    count *= axis.getSize();
-  std::vector<int64_t> devices;
-  for (int64_t device = 0; device < count; ++device) {
-    bool contains = true;
-    int64_t rest = device;
-    for (MeshAxisAttr axis : llvm::reverse(mesh.getAxes())) {
-      int64_t coordinate = rest % axis.getSize();
-      rest /= axis.getSize();
-      if (ranks)
-        for (CoordinatesAttr where : ranks.getWhere())
-          if (where.getAxis() == axis.getName())
-            contains &= llvm::is_contained(where.getValues(), coordinate);
-    }
-    if (contains)
-      devices.push_back(device);
-  }
-  return devices;
-}
-
 RankDevices::RankDevices(ModuleOp module, const Cluster &cluster)
     : cluster(cluster) {
   for (auto op : module.getOps<MeshOp>())

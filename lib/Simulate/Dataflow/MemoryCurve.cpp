@@ -125,9 +125,12 @@ void heddle::fillMemoryCurves(Simulation &simulation) {
                     simulation.memories[list]);
   for (auto [list, memory] : llvm::zip(simulation.lists, simulation.memories))
     fillSlotPeaks(list, memory);
+  // Devices of several kinds have different capacities.
+  auto getExcess = [](const MemoryUse &memory) {
+    return std::pair(memory.plan.total() - memory.capacity, memory.peak);
+  };
   simulation.memory = *llvm::max_element(
-      simulation.memories, [](const MemoryUse &a, const MemoryUse &b) {
-        return std::pair(a.plan.total(), a.peak) <
-               std::pair(b.plan.total(), b.peak);
+      simulation.memories, [&](const MemoryUse &a, const MemoryUse &b) {
+        return getExcess(a) < getExcess(b);
       });
 }

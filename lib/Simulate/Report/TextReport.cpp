@@ -244,11 +244,26 @@ private:
                           mebibytes(double(bytes)));
   }
 
+  /// Names the ranks of each list that does not fit into their devices.
+  void printExcesses() {
+    for (auto [list, memory] : llvm::zip(simulation.lists, simulation.memories))
+      if (memory.plan.total() > memory.capacity)
+        out << "  " << getRankNames(list)
+            << llvm::format(": %.1f MiB of %.1f MiB\n",
+                            mebibytes(double(memory.plan.total())),
+                            mebibytes(double(memory.capacity)));
+  }
+
   void printMemory() {
     const MemoryUse &memory = simulation.memory;
     const DeviceMemoryPlan &plan = memory.plan;
-    out << (simulation.lists.size() > 1 ? "memory of the largest device\n"
-                                        : "memory of each device\n");
+    bool areEqual =
+        llvm::all_of(simulation.memories, [&](const MemoryUse &other) {
+          return other.capacity == memory.capacity;
+        });
+    out << (simulation.lists.size() == 1 ? "memory of each device\n"
+            : areEqual                   ? "memory of the largest device\n"
+                       : "memory of the device with the least room\n");
     for (const MemoryPart &part : getMemoryParts(plan))
       printBytes(part.name, part.bytes);
     printBytes("in all", plan.total());
@@ -256,6 +271,8 @@ private:
       out << llvm::format("  more than the %.1f MiB of a device of '",
                           mebibytes(double(memory.capacity)))
           << simulation.cluster << "'\n";
+    if (!areEqual)
+      printExcesses();
     out << llvm::format("in use at the peak       %16lld bytes %10.1f MiB, at "
                         "%.3f ms\n",
                         static_cast<long long>(memory.peak),

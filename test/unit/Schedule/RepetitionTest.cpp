@@ -8,15 +8,15 @@ using namespace heddle;
 
 namespace {
 
-using Shapes = std::vector<uint64_t>;
+using Fingerprints = std::vector<uint64_t>;
 
 /// Returns `layers` layers between other ops. Each has 10 ops of its own around
 /// `steps` equal steps of 4 ops.
-Shapes makeShapes(int layers, int steps) {
-  Shapes shapes = {1};
+Fingerprints makeFingerprints(int layers, int steps) {
+  Fingerprints fingerprints = {1};
   auto add = [&](uint64_t first, int count) {
     for (int i = 0; i < count; ++i)
-      shapes.push_back(first + uint64_t(i));
+      fingerprints.push_back(first + uint64_t(i));
   };
   for (int layer = 0; layer < layers; ++layer) {
     add(10, 5);
@@ -24,13 +24,13 @@ Shapes makeShapes(int layers, int steps) {
       add(20, 4);
     add(30, 5);
   }
-  shapes.push_back(2);
-  return shapes;
+  fingerprints.push_back(2);
+  return fingerprints;
 }
 
 TEST(Repetition, FindsLayers) {
   int32_t period = 0;
-  auto runs = findLeastRuns(makeShapes(6, 1), period);
+  auto runs = findLeastRuns(makeFingerprints(6, 1), period);
   EXPECT_EQ(period, 14);
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(runs[0].begin, 1);
@@ -41,7 +41,7 @@ TEST(Repetition, FindsLayers) {
 TEST(Repetition, StepsOfALayerAreNoLayers) {
   for (int layers : {2, 3, 4, 5}) {
     int32_t period = 0;
-    auto runs = findLeastRuns(makeShapes(layers, 4), period);
+    auto runs = findLeastRuns(makeFingerprints(layers, 4), period);
     EXPECT_EQ(period, 26);
     ASSERT_EQ(runs.size(), 1u);
     EXPECT_EQ(runs[0].end - runs[0].begin, layers * 26);
@@ -50,7 +50,8 @@ TEST(Repetition, StepsOfALayerAreNoLayers) {
 
 TEST(Repetition, OpsOfWhichFewRepeatHaveNone) {
   int32_t period = 0;
-  EXPECT_TRUE(findLeastRuns(Shapes{1, 1, 2, 3, 4, 5, 6, 7}, period).empty());
+  EXPECT_TRUE(
+      findLeastRuns(Fingerprints{1, 1, 2, 3, 4, 5, 6, 7}, period).empty());
   EXPECT_TRUE(findLeastRuns({}, period).empty());
 }
 
