@@ -1,12 +1,12 @@
 //===- GatherTimes.cpp - From traces to a profile -------------------------===//
 
-#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Profile/CallKey.h"
 #include "heddle/Profile/Measure.h"
 #include "heddle/Profile/ProfiledCostModel.h"
 #include "heddle/Simulate/CallNumbers.h"
 #include "heddle/Simulate/CallWork.h"
 #include "heddle/Simulate/Communications.h"
+#include "heddle/Simulate/MeshAxes.h"
 #include "heddle/Support/Median.h"
 #include <set>
 

@@ -1,8 +1,8 @@
 //===- ProfiledCostModel.cpp - Seconds of calls from a profile ------------===//
 
 #include "heddle/Profile/ProfiledCostModel.h"
-#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Cost/Roofline.h"
+#include "heddle/Simulate/MeshAxes.h"
 #include "heddle/Support/Median.h"
 #include <cmath>
 

@@ -6,9 +6,9 @@
 #include "artifact/TemporaryFolder.h"
 #include "model/Model.h"
 
-#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Profile/Measure.h"
+#include "heddle/Simulate/MeshAxes.h"
 #include "heddle/Simulate/Simulate.h"
 #include "heddle_rt/atomic_file.h"
 

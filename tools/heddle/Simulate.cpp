@@ -4,10 +4,10 @@
 #include "Commands.h"
 #include "model/Model.h"
 
-#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Lower/Passes.h"
 #include "heddle/Profile/ProfiledCostModel.h"
 #include "heddle/Simulate/Compare.h"
+#include "heddle/Simulate/MeshAxes.h"
 #include "heddle/Simulate/Report.h"
 #include "heddle_rt/atomic_file.h"
 

@@ -2,12 +2,12 @@
 
 #include "heddle/Planner/Explain.h"
 #include "dialects/Heddle/HeddleDialect.h"
-#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Cost/Roofline.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Sharding/FactorShardings.h"
 #include "heddle/Simulate/CallWork.h"
 #include "heddle/Simulate/Communications.h"
+#include "heddle/Simulate/MeshAxes.h"
 #include "heddle/Simulate/Report.h"
 #include "heddle/Stages/CutNames.h"
 #include "mlir/IR/Diagnostics.h"

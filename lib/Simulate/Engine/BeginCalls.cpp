@@ -1,8 +1,8 @@
 //===- BeginCalls.cpp - Calls that streams come to ------------------------===//
 
 #include "EngineState.h"
-#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Simulate/Communications.h"
+#include "heddle/Simulate/MeshAxes.h"
 #include <set>
 
 using namespace mlir;

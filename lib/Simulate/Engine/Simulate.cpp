@@ -4,7 +4,7 @@
 #include "../Dataflow/CriticalPath.h"
 #include "../Dataflow/MemoryCurve.h"
 #include "Engine.h"
-#include "heddle/Cost/MeshAxes.h"
+#include "heddle/Simulate/MeshAxes.h"
 #include <map>
 #include <numeric>
 #include <set>

@@ -1,8 +1,8 @@
 //===- LinkTraffic.cpp - What communication sends over which links --------===//
 
 #include "LinkTraffic.h"
-#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Cost/RingSteps.h"
+#include "heddle/Simulate/MeshAxes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -5,9 +5,9 @@
 
 #include "../../common/Run.h"
 
-#include "heddle/Cost/MeshAxes.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Profile/ProfiledCostModel.h"
+#include "heddle/Simulate/MeshAxes.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 

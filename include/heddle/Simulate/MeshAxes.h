@@ -1,7 +1,7 @@
 //===- MeshAxes.h - Meshes of modules for cost models -----------*- C++ -*-===//
 
-#ifndef HEDDLE_COST_MESHAXES_H
-#define HEDDLE_COST_MESHAXES_H
+#ifndef HEDDLE_SIMULATE_MESHAXES_H
+#define HEDDLE_SIMULATE_MESHAXES_H
 
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Cost/CollectiveCost.h"
@@ -30,4 +30,4 @@ inline llvm::Expected<MeshTopology> makeTopology(mlir::ModuleOp module,
 
 } // namespace heddle
 
-#endif // HEDDLE_COST_MESHAXES_H
+#endif // HEDDLE_SIMULATE_MESHAXES_H
