@@ -82,15 +82,19 @@ void PlanSearch::splitUntilFits(Candidate candidate) {
   // program keeps fewer of them alive.
   if (!request.pins.overlap && candidate.overlap != Overlap::None)
     orders.emplace_back(candidate).overlap = Overlap::None;
-  // Where nothing fits, whole layers that are computed again often need least.
-  if (!getBest()) {
-    Candidate least = orders.back();
-    least.subBatches = request.pins.subBatches.value_or(1);
-    least.recompute = request.pins.recompute.value_or(RecomputeMode::Layer);
-    least.recomputeBytes = 0;
-    if (least.getName() != orders.back().getName())
-      orders.push_back(std::move(least));
-  }
+  // Where nothing fits, either computing nothing again, so that no weight is
+  // gathered again, or computing whole layers again may need least.
+  if (!getBest() && !request.pins.recompute)
+    for (RecomputeMode mode : {RecomputeMode::None, RecomputeMode::Layer}) {
+      Candidate least = orders.back();
+      least.subBatches = request.pins.subBatches.value_or(1);
+      least.recompute = mode;
+      least.recomputeBytes = 0;
+      if (llvm::none_of(orders, [&](const Candidate &order) {
+            return order.getName() == least.getName();
+          }))
+        orders.push_back(std::move(least));
+    }
   int64_t current = judgeFurther(orders);
   std::set<std::string> useless;
   while (current >= 0 && splitsLeft > 0 && !observer.isInterrupted()) {
