@@ -54,7 +54,7 @@ public:
         extraMemory(request.cluster.getStrongest().memory -
                     request.cluster.device.memory),
         memory(request.memory), mostCompiled(request.mostCompiled),
-        splitsLeft(llvm::divideCeil(request.mostCompiled, 2)) {}
+        splitsLeft(request.mostCompiled) {}
 
   /// Makes the answers for the request's memory and for the lower limits that
   /// `next` returns. Unless `mayLower`, slow candidates are not compiled again
@@ -82,7 +82,8 @@ private:
   void decideOperatorsOfBest();
   void splitLargest();
   void splitUntilFits(Candidate candidate);
-  int64_t judgeFurther(llvm::ArrayRef<Candidate> candidates);
+  void splitFurther(size_t current);
+  std::vector<size_t> judgeFurther(llvm::ArrayRef<Candidate> candidates);
   bool isBetterSplit(const JudgedCandidate &a, const JudgedCandidate &b) const;
   void judgeNearMisses();
   llvm::Error judgeWinner(int64_t &numWhole);

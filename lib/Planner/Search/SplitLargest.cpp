@@ -9,6 +9,9 @@ using namespace heddle;
 static constexpr int64_t kSlices[] = {2, 4, 8};
 /// The part of the needed memory that slices must save to be kept.
 static constexpr double kWorthSlicing = 0.005;
+/// The most orders and recomputations of a candidate that run in slices if
+/// nothing fits.
+static constexpr size_t kMostStarts = 2;
 
 /// Returns whether `a` is the better step towards a plan that fits: one that
 /// fits before one that does not, then by time, or by the needed memory.
@@ -22,9 +25,10 @@ bool PlanSearch::isBetterSplit(const JudgedCandidate &a,
 }
 
 /// Judges the candidates that were not judged yet, at most as many as are left.
-/// Returns the index of the best one in the report; -1 if none could be
-/// compiled.
-int64_t PlanSearch::judgeFurther(llvm::ArrayRef<Candidate> candidates) {
+/// Returns the indices in the report of those that could be compiled, the best
+/// one first.
+std::vector<size_t>
+PlanSearch::judgeFurther(llvm::ArrayRef<Candidate> candidates) {
   std::vector<size_t> judged;
   size_t first = entries.size(), firstJudged = report.judged.size();
   for (const Candidate &candidate : candidates) {
@@ -62,18 +66,16 @@ int64_t PlanSearch::judgeFurther(llvm::ArrayRef<Candidate> candidates) {
     round.push_back(&entries[i]);
   if (!round.empty())
     judgeRound(round);
-  int64_t found = -1;
-  for (size_t i : judged)
-    if (report.judged[i].error.empty() &&
-        (found < 0 || isBetterSplit(report.judged[i], report.judged[found])))
-      found = int64_t(i);
-  return found;
+  llvm::erase_if(judged,
+                 [&](size_t i) { return !report.judged[i].error.empty(); });
+  llvm::stable_sort(judged, [&](size_t a, size_t b) {
+    return isBetterSplit(report.judged[a], report.judged[b]);
+  });
+  return judged;
 }
 
-/// Lets more and more operators run in slices until the candidate fits, or
-/// nothing is gained. The operator that owns most bytes alive at the peak comes
-/// first, and with it all whose parameters are as large: they make the next
-/// peaks.
+/// Judges a candidate in the order of its schedule and of its program. Then
+/// lets more and more of its operators run in slices until it fits.
 void PlanSearch::splitUntilFits(Candidate candidate) {
   closeSchedule(candidate);
   candidate.decidesOperators = false;
@@ -95,9 +97,21 @@ void PlanSearch::splitUntilFits(Candidate candidate) {
           }))
         orders.push_back(std::move(least));
     }
-  int64_t current = judgeFurther(orders);
+  std::vector<size_t> starts = judgeFurther(orders);
+  // The start that needs least memory whole may need more than another one in
+  // slices.
+  starts.resize(std::min<size_t>(starts.size(), getBest() ? 1 : kMostStarts));
+  for (size_t start : starts)
+    splitFurther(start);
+}
+
+/// Lets more and more operators of a judged candidate run in slices until it
+/// fits, or nothing is gained. The operator that owns most bytes alive at the
+/// peak comes first, and with it all whose parameters are as large: they make
+/// the next peaks.
+void PlanSearch::splitFurther(size_t current) {
   std::set<std::string> useless;
-  while (current >= 0 && splitsLeft > 0 && !observer.isInterrupted()) {
+  while (splitsLeft > 0 && !observer.isInterrupted()) {
     const JudgedCandidate whole = report.judged[current];
     if (whole.fits || whole.figures.seconds >= getEnough())
       return;
@@ -124,12 +138,12 @@ void PlanSearch::splitUntilFits(Candidate candidate) {
         if (option.bytes >= largest->bytes && option.size >= slices)
           next.splits.push_back({option.glob, option.factor, slices, {}, {}});
     }
-    int64_t next = judgeFurther(sliced);
-    if (next >= 0 &&
-        (report.judged[next].fits ||
-         double(report.judged[next].figures.getNeededMemory()) <=
+    std::vector<size_t> next = judgeFurther(sliced);
+    if (!next.empty() &&
+        (report.judged[next[0]].fits ||
+         double(report.judged[next[0]].figures.getNeededMemory()) <=
              (1 - kWorthSlicing) * double(whole.figures.getNeededMemory())))
-      current = next;
+      current = next[0];
     else
       useless.insert(largest->glob);
   }
