@@ -68,8 +68,9 @@ PlanSearch::judgeFurther(llvm::ArrayRef<Candidate> candidates) {
     judgeRound(round);
   llvm::erase_if(judged,
                  [&](size_t i) { return !report.judged[i].error.empty(); });
-  llvm::stable_sort(judged, [&](size_t a, size_t b) {
-    return isBetterSplit(report.judged[a], report.judged[b]);
+  llvm::sort(judged, [&](size_t a, size_t b) {
+    const JudgedCandidate &x = report.judged[a], &y = report.judged[b];
+    return isBetterSplit(x, y) || (!isBetterSplit(y, x) && a < b);
   });
   return judged;
 }
