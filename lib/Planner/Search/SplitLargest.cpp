@@ -9,9 +9,8 @@ using namespace heddle;
 static constexpr int64_t kSlices[] = {2, 4, 8};
 /// The part of the needed memory that slices must save to be kept.
 static constexpr double kWorthSlicing = 0.005;
-/// The most orders and recomputations of a candidate that run in slices if
-/// nothing fits.
-static constexpr size_t kMostStarts = 2;
+/// The most times that further operators of a candidate are cut.
+static constexpr int kMostCuts = 4;
 
 /// Returns whether `a` is the better step towards a plan that fits: one that
 /// fits before one that does not, then by time, or by the needed memory.
@@ -99,11 +98,16 @@ void PlanSearch::splitUntilFits(Candidate candidate) {
         orders.push_back(std::move(least));
     }
   std::vector<size_t> starts = judgeFurther(orders);
-  // The start that needs least memory whole may need more than another one in
-  // slices.
-  starts.resize(std::min<size_t>(starts.size(), getBest() ? 1 : kMostStarts));
-  for (size_t start : starts)
-    splitFurther(start);
+  // Kept and recomputed values take the place of different weights, so the
+  // start that needs least memory whole may need more than the other in slices.
+  // To keep all values is faster, so that comes first.
+  for (bool keeps : {true, false})
+    for (size_t start : starts)
+      if (keeps == (report.judged[start].candidate.getSchedule().recompute ==
+                    RecomputeMode::None)) {
+        splitFurther(start);
+        break;
+      }
 }
 
 /// Lets more and more operators of a judged candidate run in slices until it
@@ -112,7 +116,8 @@ void PlanSearch::splitUntilFits(Candidate candidate) {
 /// the next peaks.
 void PlanSearch::splitFurther(size_t current) {
   std::set<std::string> useless;
-  while (splitsLeft > 0 && !observer.isInterrupted()) {
+  for (int cut = 0;
+       cut < kMostCuts && splitsLeft > 0 && !observer.isInterrupted(); ++cut) {
     const JudgedCandidate whole = report.judged[current];
     if (whole.fits || whole.figures.seconds >= getEnough())
       return;
