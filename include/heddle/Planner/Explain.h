@@ -44,6 +44,14 @@ struct DeviceUse {
   int64_t capacity = 0; ///< bytes of these ranks' smallest device
 };
 
+/// Operators of one name that run in slices.
+struct SlicedOperator {
+  std::string name; ///< of equal layers once
+  std::string factor;
+  int64_t slices = 1;
+  int64_t sharded = 1; ///< slices that are stored as "storage" says
+};
+
 struct PlanExplanation {
   std::string cluster;
   int64_t devices = 1;
@@ -56,7 +64,8 @@ struct PlanExplanation {
   double bound = 0;      ///< no order of the program takes less
   std::string boundName; ///< "compute", "critical path" or a level
   std::vector<DeviceUse> memory;
-  std::vector<OperatorUse> uses; ///< the longest first
+  std::vector<OperatorUse> uses;      ///< the longest first
+  std::vector<SlicedOperator> sliced; ///< as the plan says
   // Estimated.
   std::vector<OperatorChoice> choices;
   std::string whyNoChoices; ///< if they are unknown

@@ -154,6 +154,8 @@ struct Candidate {
   /// stages have them. Empty: the order of the cluster. The judgement of a
   /// pipeline decides it.
   std::vector<int64_t> kinds = {};
+  /// The operators that run in slices, besides those that the user states.
+  std::vector<PlanSplit> splits = {};
 
   /// Returns the chosen variant of the schedule, or else the stated one.
   ScheduleVariant getSchedule() const;
@@ -185,6 +187,12 @@ struct ExposurePrediction {
   }
 };
 
+/// Bytes of the arena at the time when most bytes are in use.
+struct PeakShare {
+  std::string glob; ///< of the operator that made the values, and its equals
+  int64_t bytes = 0;
+};
+
 /// The time and memory that a program with a plan needs.
 struct PlanFigures {
   double seconds = 0; ///< of a step
@@ -199,6 +207,9 @@ struct PlanFigures {
   int64_t getNeededMemory() const { return memory.total() - extraMemory; }
   /// The kinds of device among ranks that do the same; the weakest decides.
   std::vector<std::string> mixed = {};
+  /// What is alive at the peak of the memory, the largest first. If few layers
+  /// stand for all, that of the few. Empty for such a pipeline.
+  std::vector<PeakShare> peak = {};
   /// Set if the operators were decided one by one.
   std::optional<ExposurePrediction> exposure = {};
 };
@@ -240,6 +251,7 @@ struct PlanReport {
   /// No candidate of the search space takes less: the least of the lower bounds
   /// of candidates that were not judged and the time of the plan. Judged ones
   /// count by their simulated times, even if extrapolated from few layers.
+  /// Candidates that run further operators in slices count only if judged.
   double bound = 0;
   int64_t candidates = 0; ///< judged or left out
   int64_t compiled = 0;   ///< programs of few layers; some stand for several
@@ -253,8 +265,9 @@ struct PlanReport {
   /// memory, and `consumers` names the largest parts.
   std::vector<std::pair<std::string, int64_t>> consumers;
   /// If nothing fits: a lower bound on the memory of all candidates of the
-  /// search space. It is below the least memory of a judged candidate if the
-  /// limit of work ended the search before all candidates were judged.
+  /// search space, with any operators in slices. It is below the least memory
+  /// of a judged candidate if the limit of work ended the search before all
+  /// candidates were judged, or if further slices might need less.
   int64_t memoryBound = 0;
 };
 

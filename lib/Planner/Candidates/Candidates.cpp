@@ -56,6 +56,11 @@ std::string Candidate::getName() const {
     text += " (each operator decided)";
   if (leavesSchedule)
     text += schedule ? " (as the schedule chose)" : " (the schedule chooses)";
+  for (const PlanSplit &split : splits)
+    text += (&split == &splits.front() ? " (" : ", ") + split.glob + " in " +
+            std::to_string(split.slices) + " slices of " + split.factor;
+  if (!splits.empty())
+    text += ")";
   return text;
 }
 

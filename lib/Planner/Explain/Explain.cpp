@@ -13,6 +13,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include <algorithm>
 #include <map>
+#include <set>
 
 using namespace mlir;
 using namespace heddle;
@@ -154,6 +155,22 @@ static LogicalResult simulateUses(ModuleOp module,
   return success();
 }
 
+/// Returns the operators that the plan runs in slices, in the program's order.
+static std::vector<SlicedOperator> findSliced(ModuleOp step, const Plan &plan) {
+  std::vector<SlicedOperator> sliced;
+  std::set<std::string> seen;
+  step.walk([&](ShardingRuleOpInterface op) {
+    const PlanSplit *split = findPlanSplit(plan.splits, getOpName(op));
+    if (!split || !op.getShardingRule().getFactor(split->factor))
+      return;
+    std::string name = generalizeNames(getOpName(op));
+    if (seen.insert(name).second)
+      sliced.push_back({name, split->factor, split->slices,
+                        split->sharded.value_or(split->slices)});
+  });
+  return sliced;
+}
+
 /// Estimates the cost of the plan's choices and of their alternatives. If there
 /// is no estimate, gives a reason instead of an error.
 static void estimateChoices(ModuleOp step, const CompileOptions &options,
@@ -163,6 +180,7 @@ static void estimateChoices(ModuleOp step, const CompileOptions &options,
     result.whyNoChoices = llvm::toString(plan.takeError());
     return;
   }
+  result.sliced = findSliced(step, *plan);
   ScopedDiagnosticHandler silent(step.getContext(), [&](Diagnostic &message) {
     if (message.getSeverity() == DiagnosticSeverity::Error &&
         result.whyNoChoices.empty())

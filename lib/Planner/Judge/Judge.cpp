@@ -113,6 +113,7 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
   }
   addReplicated(*plan, module, request.pins);
   complete(*plan, candidate, module);
+  llvm::append_range(plan->splits, candidate.splits);
   if (!candidate.decidesOperators)
     return plan;
   // The prices of a pipeline of many layers are known already, by its stages.
@@ -233,10 +234,26 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   figures.memory = simulation->memory.plan;
   figures.mixed = simulation->mixed;
   figures.exposure = getExposure(candidate);
+  figures.peak = getPeakShares(*simulation);
   if (!request.cluster.groups.empty())
     figures.extraMemory =
         simulation->memory.capacity - request.cluster.device.memory;
   return Judgement{std::move(compiled->plan), figures};
+}
+
+llvm::Expected<std::vector<SplitOption>>
+Judge::findSplits(const Candidate &candidate) {
+  ProgramSize size{request.program.rows / candidate.microBatches,
+                   request.program.layers};
+  if (extrapolates(candidate))
+    size.layers = kFewLayers;
+  llvm::Expected<ModuleOp> step = getTrainingStep(size, candidate.microBatches);
+  if (!step)
+    return step.takeError();
+  llvm::Expected<Plan> plan = makePlan(*step, candidate);
+  if (!plan)
+    return plan.takeError();
+  return findSplitOptions(*step, *plan);
 }
 
 /// The micro-batches of the steps of the two pipelines that stand for deeper

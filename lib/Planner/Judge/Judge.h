@@ -3,6 +3,7 @@
 #ifndef HEDDLE_LIB_PLANNER_JUDGE_JUDGE_H
 #define HEDDLE_LIB_PLANNER_JUDGE_JUDGE_H
 
+#include "SplitOptions.h"
 #include "StagePieces.h"
 #include "heddle/Planner/Operators.h"
 #include "heddle/Planner/Planner.h"
@@ -53,6 +54,9 @@ public:
   /// Returns the variant that the schedule `auto` chooses for the memory of the
   /// request, if the candidate leaves its schedule open.
   llvm::Expected<ScheduleVariant> chooseSchedule(const Candidate &candidate);
+  /// Returns the operators that the candidate's plan could also run in slices.
+  llvm::Expected<std::vector<SplitOption>>
+  findSplits(const Candidate &candidate);
   /// Compiles the two pipelines of few layers that stand for the candidate's.
   llvm::Expected<StageModel> measureStages(const Candidate &candidate);
   /// Copies the prices of communication that another judge has learned.

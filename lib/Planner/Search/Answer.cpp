@@ -163,10 +163,12 @@ llvm::Error PlanSearch::explainInfeasible() {
   report.winner = least->candidate;
   report.figures = least->figures;
   // Bounds of memory know neither a stated storage nor the operators that are
-  // decided one by one.
+  // decided one by one. Without stages, a judged candidate may need less memory
+  // if more of its operators run in slices.
   auto bound = request.stated ? 0. : double(least->figures.getNeededMemory());
   for (const SearchEntry &entry : entries)
-    if (!entry.isJudged && !entry.candidate.decidesOperators)
+    if (!entry.candidate.decidesOperators &&
+        (!entry.isJudged || entry.candidate.mesh.pipeline == 1))
       bound = std::min(bound, getLeastMemory(entry));
   report.memoryBound = std::max(int64_t(0), int64_t(bound));
   for (const MemoryPart &part : getMemoryParts(least->figures.memory))

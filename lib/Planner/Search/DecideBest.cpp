@@ -13,10 +13,7 @@ static constexpr double kWorthDeciding = 1.15;
 /// operators to be decided.
 static constexpr double kWorthWaiting = 0.05;
 
-/// Fixes the sub-batches and the recomputation that the schedule has chosen.
-/// How sums are exchanged is left out, because operators that are decided one
-/// by one have other sums.
-static void closeSchedule(Candidate &candidate) {
+void heddle::closeSchedule(Candidate &candidate) {
   ScheduleVariant variant = candidate.getSchedule();
   candidate.subBatches = variant.subBatches;
   candidate.recompute = variant.recompute;

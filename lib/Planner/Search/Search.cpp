@@ -430,6 +430,8 @@ llvm::Error PlanSearch::answer(bool isFirst) {
     judgeRounds();
     if (isFirst && !observer.isInterrupted() && getBest() && !isMeshPinned)
       decideOperatorsOfBest();
+    if (isFirst && getBest())
+      splitLargest();
     judgeNearMisses();
     // If no candidate fits by its state, the one of least estimated memory is
     // compiled, only to say how much memory is missing.
@@ -447,6 +449,8 @@ llvm::Error PlanSearch::answer(bool isFirst) {
            !isGoodEnough() && !chooseRound().empty());
   if (!report.plan && isFirst) {
     judgeSmallest();
+    if (!getBest())
+      splitLargest();
     if (llvm::Error problem = judgeWinner(numWhole))
       return problem;
   }

@@ -40,6 +40,11 @@ struct SearchEntry {
   double predictedMemory = 0; ///< bytes, if it is predicted
 };
 
+/// Fixes the sub-batches and the recomputation that the schedule has chosen.
+/// How sums are exchanged is left out, because operators that are decided one
+/// by one, or run in slices, have other sums.
+void closeSchedule(Candidate &candidate);
+
 /// One search: what is known so far, and how it goes on.
 class PlanSearch {
 public:
@@ -48,7 +53,8 @@ public:
         keys(request.program.rows),
         extraMemory(request.cluster.getStrongest().memory -
                     request.cluster.device.memory),
-        memory(request.memory), mostCompiled(request.mostCompiled) {}
+        memory(request.memory), mostCompiled(request.mostCompiled),
+        splitsLeft(request.mostCompiled) {}
 
   /// Makes the answers for the request's memory and for the lower limits that
   /// `next` returns. Unless `mayLower`, slow candidates are not compiled again
@@ -74,6 +80,11 @@ private:
   void predictPipelines();
   JudgeTask makeTask(const SearchEntry &entry) const;
   void decideOperatorsOfBest();
+  void splitLargest();
+  void splitUntilFits(Candidate candidate);
+  void splitFurther(size_t current);
+  std::vector<size_t> judgeFurther(llvm::ArrayRef<Candidate> candidates);
+  bool isBetterSplit(const JudgedCandidate &a, const JudgedCandidate &b) const;
   void judgeNearMisses();
   llvm::Error judgeWinner(int64_t &numWhole);
   void judgeSmallest();
@@ -142,6 +153,9 @@ private:
   /// The limits of the current answer, which lowerMemory() changes.
   int64_t memory = 0, mostCompiled = 0;
   bool hasLowerLimits = false;
+  /// The candidates with operators in slices that may still be judged.
+  int64_t splitsLeft = 0;
+  bool triedSplits = false;
   /// The number of rounds since the best plan last became better by more than
   /// simulations can resolve.
   int64_t idleRounds = 0;

@@ -101,6 +101,16 @@ void tools::printExplanation(const PlanExplanation &explanation) {
   for (const std::string &kinds : explanation.mixed)
     llvm::outs() << "ranks that do the same have several kinds of device ("
                  << kinds << "): they take the time of the weakest\n";
+  if (!explanation.sliced.empty())
+    llvm::outs() << "operators in slices\n";
+  for (const SlicedOperator &sliced : explanation.sliced) {
+    llvm::outs() << "  " << sliced.name << ": " << sliced.slices
+                 << " slices of " << sliced.factor;
+    if (sliced.sharded < sliced.slices)
+      llvm::outs() << ", " << sliced.sharded
+                   << " of them stored as \"storage\" says";
+    llvm::outs() << "\n";
+  }
   printHeading({"operator (simulated)", "compute ms", "wait ms", "sent MiB"},
                "binds");
   for (const OperatorUse &use : explanation.uses)
@@ -183,6 +193,15 @@ void tools::writeExplanation(json::OStream &out,
           out.attribute("binds", getBinding(explanation, use));
         });
     });
+  });
+  out.attributeArray("splits", [&] {
+    for (const SlicedOperator &sliced : explanation.sliced)
+      out.object([&] {
+        out.attribute("name", sliced.name);
+        out.attribute("factor", sliced.factor);
+        out.attribute("slices", sliced.slices);
+        out.attribute("sharded", sliced.sharded);
+      });
   });
   out.attributeObject("estimated", [&] {
     if (!explanation.whyNoChoices.empty())
