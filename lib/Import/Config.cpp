@@ -31,6 +31,10 @@ FailureOr<Config> Config::read(MLIRContext &context, StringRef path) {
   if (!config.value.is_object())
     return emitError(FileLineColLoc::get(&context, path, 1, 1))
            << "expected a JSON object, got " << config.value.type_name();
+  if (std::string other =
+          describeOtherKind(config.value, "model_type", "a model's config");
+      !other.empty())
+    return emitError(FileLineColLoc::get(&context, path, 1, 1)) << other;
   return config;
 }
 

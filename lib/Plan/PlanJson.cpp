@@ -53,6 +53,9 @@ Error PlanReader::parseText(json &root) {
     return error(problem->offset, "", problem->message);
   if (!root.is_object())
     return error(0, "", "expected an object");
+  if (std::string other = describeOtherKind(root, "mesh", "a plan");
+      !isPart && !other.empty())
+    return error(0, "$", other);
   return Error::success();
 }
 

@@ -7,11 +7,9 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Returns the device of the ranks with coordinate `at` along the axis of the
-/// device kinds. If these ranks have devices of several kinds, returns the
-/// smallest.
-static ClusterDevice getDevice(ModuleOp sharded, const rt::DeviceKinds &kinds,
-                               int64_t at, const Cluster &cluster) {
+ClusterDevice heddle::getDeviceOfKind(ModuleOp sharded,
+                                      const rt::DeviceKinds &kinds, int64_t at,
+                                      const Cluster &cluster) {
   if (cluster.groups.empty())
     return cluster.device;
   std::vector<int64_t> sizes;
@@ -44,7 +42,7 @@ std::vector<PlanProblem> heddle::verifyPlanMemory(ModuleOp sharded,
   int64_t at = -1, excess = 0;
   for (int64_t device = 0; device < kinds.count; ++device) {
     rt::VariableMemory memory = rt::getVariableMemory(sharded, kinds, device);
-    ClusterDevice has = getDevice(sharded, kinds, device, cluster);
+    ClusterDevice has = getDeviceOfKind(sharded, kinds, device, cluster);
     if (memory.getTotal() - has.memory > excess) {
       excess = memory.getTotal() - has.memory;
       most = memory;

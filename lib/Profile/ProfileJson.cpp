@@ -1,6 +1,6 @@
 //===- ProfileJson.cpp - Reading and writing profiles ---------------------===//
 
-#include "heddle/Profile/Profile.h"
+#include "heddle/Profile/ProfiledCostModel.h"
 #include "heddle/Support/JsonReader.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -10,6 +10,19 @@ using namespace heddle;
 using llvm::StringRef;
 using Json = nlohmann::json;
 
+/// Returns the names of all kinds of communication; empty if `name` is one.
+static std::string listUnless(StringRef name) {
+  std::string names;
+  for (auto kind = CommunicationKind::AllReduce;;
+       kind = CommunicationKind(int(kind) + 1)) {
+    if (getName(kind) == name)
+      return "";
+    names += (names.empty() ? "" : ", ") + getName(kind).str();
+    if (kind == CommunicationKind::Transfer)
+      return names;
+  }
+}
+
 namespace {
 class ProfileReader : JsonReader {
 public:
@@ -17,6 +30,10 @@ public:
 
   llvm::Expected<Profile> read(StringRef text) {
     Json root = parse(text);
+    if (std::string other = describeOtherKind(root, "machines",
+                                              "a profile (of heddle profile)");
+        !other.empty())
+      fail("$", other);
     checkKeys(root, "$", {"version", "machines"});
     if (!hasProblem() && root["version"] != 1)
       fail("$.version", "expected 1, got " + showJson(root["version"]));
@@ -91,6 +108,10 @@ private:
       checkKeys(value, at, {"kind", "members", "links", "times"});
       CollectiveKey key;
       key.kind = readText(value, at, "kind");
+      if (std::string names = listUnless(key.kind);
+          !hasProblem() && !names.empty())
+        fail(at + ".kind",
+             "expected one of " + names + ", got '" + key.kind + "'");
       key.members = readCount(value, at, "members", 1);
       each(value, at, "links", [&](const Json &link, std::string at) {
         checkKeys(link, at, {"latency", "bandwidth"});

@@ -59,10 +59,24 @@ heddle::getLinks(const MeshTopology &topology, AxisMask axes) {
   return links;
 }
 
+void CallCoverage::add(const std::set<std::string> &asked,
+                       const MachineProfile &profile) {
+  std::lock_guard lock(mutex);
+  for (const std::string &key : asked)
+    if (calls.insert(key).second)
+      numMeasured += profile.operators.count(key);
+}
+
+ProfiledCostModel::~ProfiledCostModel() {
+  if (coverage)
+    coverage->add(asked, profile);
+}
+
 ProfiledCostModel::ProfiledCostModel(ModuleOp module, MeshTopology topology,
-                                     const MachineProfile &profile)
+                                     const MachineProfile &profile,
+                                     std::shared_ptr<CallCoverage> coverage)
     : topology(std::move(topology)), profile(profile), works(module),
-      keys(module) {
+      keys(module), coverage(std::move(coverage)) {
   std::map<std::string, std::vector<double>> slowdowns;
   const ClusterDevice &device = this->topology.getCluster().device;
   for (const auto &[key, time] : profile.operators) {

@@ -105,7 +105,12 @@ Status Trainer::finishStep(const StepResults &results) {
   report.secondsLeft =
       static_cast<double>(options.steps - completed) * smoothSeconds;
   report.seconds = seconds;
-  report.times = session.times().front();
+  std::vector<DeviceTimes> stepTimes = session.times();
+  report.times = stepTimes.front();
+  times.resize(stepTimes.size());
+  for (size_t device = 0; device < times.size(); ++device)
+    times[device] += stepTimes[device];
+  ++timedSteps;
   report.bytesPerDevice = bytesPerDevice;
   observer.step(report);
   if (!std::isfinite(results.loss) && !session.emulatesCompute())

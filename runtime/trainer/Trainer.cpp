@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <vector>
 
 namespace fs = std::filesystem;
@@ -168,32 +169,51 @@ Status Trainer::resumeState(const fs::path &directory) {
   if (!saved.ok())
     return std::move(saved).status();
   TrainingState now = state();
-  auto refuse = [&](const std::string &what) {
+  auto refuse = [&](const std::string &what, const std::string &remedy) {
     return error("cannot resume from '" + directory.string() + "': " + what +
-                 ", so the run would not be the same; start a new run from "
-                 "this checkpoint instead");
+                 ", so the run would not be the same; give " + remedy +
+                 ", or start a new run from this checkpoint (--from) in "
+                 "another folder (--output)");
   };
-  auto differs = [&](const std::string &what, const auto &was,
-                     const auto &is) -> Status {
+  // `option` sets the value.
+  auto differs = [&](const std::string &what, const auto &was, const auto &is,
+                     const std::string &option) -> Status {
     if (was == is)
       return Status::success();
-    return refuse(what + " was " + std::to_string(was) + " and is now " +
-                  std::to_string(is));
+    std::ostringstream text, remedy;
+    text << what << " was " << was << " and is now " << is;
+    remedy << option << " " << was;
+    return refuse(text.str(), remedy.str());
   };
-  HEDDLE_RT_RETURN_IF_ERROR(differs("the seed", saved->seed, now.seed));
-  HEDDLE_RT_RETURN_IF_ERROR(differs("the number of tokens of the data",
-                                    saved->dataTokens, now.dataTokens));
-  HEDDLE_RT_RETURN_IF_ERROR(differs("the number of rows a step",
-                                    saved->rowsPerStep, now.rowsPerStep));
   HEDDLE_RT_RETURN_IF_ERROR(
-      differs("the sequence length", saved->sequence, now.sequence));
-  HEDDLE_RT_RETURN_IF_ERROR(differs(
-      "the held-out fraction", saved->heldOutFraction, now.heldOutFraction));
+      differs("the seed", saved->seed, now.seed, "--seed"));
+  if (saved->dataTokens != now.dataTokens)
+    return refuse("the number of tokens of the data was " +
+                      std::to_string(saved->dataTokens) + " and is now " +
+                      std::to_string(now.dataTokens),
+                  "--data as it was ('" + saved->data + "')");
+  if (saved->rowsPerStep != now.rowsPerStep) {
+    std::string rows = saved->rowsPerStep % tables.microBatches == 0
+                           ? "--batch " + std::to_string(saved->rowsPerStep /
+                                                         tables.microBatches)
+                           : "--batch and --micro-batches with a product of " +
+                                 std::to_string(saved->rowsPerStep);
+    return refuse("the number of rows a step was " +
+                      std::to_string(saved->rowsPerStep) + " and is now " +
+                      std::to_string(now.rowsPerStep),
+                  rows);
+  }
+  HEDDLE_RT_RETURN_IF_ERROR(
+      differs("the sequence length", saved->sequence, now.sequence, "--seq"));
+  HEDDLE_RT_RETURN_IF_ERROR(differs("the held-out fraction",
+                                    saved->heldOutFraction, now.heldOutFraction,
+                                    "--held-out"));
   if (saved->files && now.files && *saved->files != *now.files)
     return refuse(data ? "the text of '" + options.data.string() +
                              "' is another one"
                        : "the names or sizes of the files in '" +
-                             options.data.string() + "' have changed");
+                             options.data.string() + "' have changed",
+                  "--data as it was");
 
   HEDDLE_RT_RETURN_IF_ERROR(loadCheckpoint(session, directory));
   auto step = tables.readStep(session);
@@ -341,7 +361,7 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
 
   // This also saves an interrupted run, so that no work is lost.
   HEDDLE_RT_RETURN_IF_ERROR(checkpoint());
-  TrainOutcome outcome{completed, completed < options.steps};
+  TrainOutcome outcome{completed, completed < options.steps, timedSteps, times};
   if (outcome.interrupted)
     return outcome;
   HEDDLE_RT_RETURN_IF_ERROR(evaluateHeldOut());

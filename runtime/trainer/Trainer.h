@@ -91,6 +91,8 @@ private:
   std::optional<double> lastLoss;
   size_t bytesPerDevice = 0; ///< most of any device
   double smoothSeconds = 0;  ///< of a step; recent steps weigh most
+  int64_t timedSteps = 0;
+  std::vector<DeviceTimes> times; ///< of these steps, by device
   /// The end of the previous step, or of a pause after it.
   std::chrono::steady_clock::time_point stepBegin;
 };

@@ -32,52 +32,6 @@ using namespace heddle::tools;
 // Options
 //===----------------------------------------------------------------------===//
 
-CLI::Option *tools::addEmulateFlags(CLI::App &app, EmulateFlags &flags) {
-  CLI::Option *cluster =
-      app.add_option("--emulate", flags.cluster,
-                     "Communicate no faster than the links of this cluster "
-                     "would: a JSON file");
-  cluster->check(notEmpty("a cluster"));
-  return app
-      .add_flag("--emulate-compute", flags.compute,
-                "Compute nothing, but sleep for as long as the devices of that "
-                "cluster would compute; all results are meaningless")
-      ->needs(cluster);
-}
-
-CLI::Option *tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
-  app.add_option("--cores", flags.cores,
-                 "Cores of each device (default: all cores, shared equally)")
-      ->check(between(0, 4096));
-  app.add_flag("--times", flags.times,
-               "Print where the time went, by kind of work");
-  CLI::Option *trace =
-      app.add_option("--trace", flags.trace,
-                     "Write every call of the last steps as a trace for "
-                     "Perfetto and chrome://tracing");
-  trace->check(notEmpty("a file to write"));
-  app.add_option("--trace-steps", flags.traceSteps,
-                 "Steps in the trace, the last ones")
-      ->capture_default_str()
-      ->check(between(1, 1000))
-      ->needs(trace);
-  app.add_option("--hang-timeout", flags.hangTimeout,
-                 "Among several processes: seconds without a sign of life "
-                 "after which one is taken to hang")
-      ->capture_default_str()
-      ->check(between(0.1, 86400));
-  CLI::Option *emulateCompute = addEmulateFlags(app, flags.emulate);
-  CLI::Option *weights = app.add_option(
-      "--weights", flags.weights,
-      "Load these weights (safetensors file or folder, Hugging Face names) "
-      "instead of the model's own");
-  weights->check(notEmpty("a file or folder"));
-  app.add_flag("--no-weights", flags.noWeights,
-               "Initialize at random although the model has weights")
-      ->excludes(weights);
-  return emulateCompute;
-}
-
 /// Replaces a run's folder by its newest checkpoint. Refuses a folder that has
 /// no checkpoint.
 static CLI::Validator toCheckpoint() {
@@ -217,8 +171,24 @@ fs::path tools::defaultRunFolder(const fs::path &model) {
   return stem.empty() || stem == "." ? "heddle.run" : stem.string() + ".run";
 }
 
-runtime::Expected<TokenShape> tools::readTokenShape(const fs::path &path) {
+/// Reads a batch. If the file may be a text, the error says how to evaluate on
+/// one.
+static auto readBatchOf(const fs::path &path) {
   auto batch = runtime::readBatch(path);
+  std::error_code ignored;
+  if (!batch.ok() && path.extension() != ".safetensors" &&
+      fs::is_regular_file(path, ignored))
+    batch = runtime::error(
+        "--data: expected a batch (.safetensors, with `tokens`), got '" +
+        path.string() +
+        "'; for the held-out loss on a text: heddle train MODEL --data TEXT "
+        "--steps 0 --no-checkpoints (with --from RUN, of a run's newest "
+        "checkpoint)");
+  return batch;
+}
+
+runtime::Expected<TokenShape> tools::readTokenShape(const fs::path &path) {
+  auto batch = readBatchOf(path);
   if (!batch.ok())
     return std::move(batch).status();
   std::string context = "batch '" + path.string() + "': ";
@@ -396,7 +366,12 @@ static int trainSession(fs::path artifact, TrainFlags flags,
   if (!outcome.ok())
     return reportError(job, outcome.message());
   if (isFirst)
-    if (runtime::Status status = finishSession(**session, flags.session);
+    if (runtime::Status status = finishSession(
+            **session, flags.session,
+            std::to_string(outcome->timedSteps) +
+                " training step(s) together, without evaluations and "
+                "checkpoints",
+            outcome->times);
         !status.ok())
       return reportError(job, status.message());
   if (job)
@@ -435,7 +410,7 @@ int tools::runTrain(const fs::path &artifact, const TrainFlags &given) {
 //===----------------------------------------------------------------------===//
 
 int tools::runEvaluate(const fs::path &artifact, const EvaluateFlags &flags) {
-  auto batch = runtime::readBatch(flags.data);
+  auto batch = readBatchOf(flags.data);
   if (!batch.ok())
     return reportError(batch.message());
   runtime::SessionOptions options;
@@ -461,7 +436,8 @@ int tools::runEvaluate(const fs::path &artifact, const EvaluateFlags &flags) {
   auto result = runtime::evaluate(**session, *batch, flags.options);
   if (!result.ok())
     return reportError(job, result.message());
-  if (runtime::Status finished = finishSession(**session, flags.session);
+  if (runtime::Status finished = finishSession(
+          **session, flags.session, "one batch", (*session)->times());
       !finished.ok())
     return reportError(job, finished.message());
   if (job)

@@ -15,6 +15,53 @@ namespace fs = std::filesystem;
 using namespace heddle;
 using namespace heddle::tools;
 
+CLI::Option *tools::addEmulateFlags(CLI::App &app, EmulateFlags &flags) {
+  CLI::Option *cluster =
+      app.add_option("--emulate", flags.cluster,
+                     "Communicate no faster than the links of this cluster "
+                     "would: a JSON file");
+  cluster->check(notEmpty("a cluster"));
+  return app
+      .add_flag("--emulate-compute", flags.compute,
+                "Compute nothing, but sleep for as long as the devices of that "
+                "cluster would compute; all results are meaningless")
+      ->needs(cluster);
+}
+
+CLI::Option *tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
+  app.add_option("--cores", flags.cores,
+                 "Cores of each device (default: all cores, shared equally)")
+      ->check(between(0, 4096));
+  app.add_flag("--times", flags.times,
+               "Print where the time went, by kind of work: of all training "
+               "steps together, or of the evaluation");
+  CLI::Option *trace =
+      app.add_option("--trace", flags.trace,
+                     "Write every call of the last steps as a trace for "
+                     "Perfetto and chrome://tracing");
+  trace->check(notEmpty("a file to write"));
+  app.add_option("--trace-steps", flags.traceSteps,
+                 "Steps in the trace, the last ones")
+      ->capture_default_str()
+      ->check(between(1, 1000))
+      ->needs(trace);
+  app.add_option("--hang-timeout", flags.hangTimeout,
+                 "Among several processes: seconds without a sign of life "
+                 "after which one is taken to hang")
+      ->capture_default_str()
+      ->check(between(0.1, 86400));
+  CLI::Option *emulateCompute = addEmulateFlags(app, flags.emulate);
+  CLI::Option *weights = app.add_option(
+      "--weights", flags.weights,
+      "Load these weights (safetensors file or folder, Hugging Face names) "
+      "instead of the model's own");
+  weights->check(notEmpty("a file or folder"));
+  app.add_flag("--no-weights", flags.noWeights,
+               "Initialize at random although the model has weights")
+      ->excludes(weights);
+  return emulateCompute;
+}
+
 /// Returns the path of the model's weights that the artifact records; empty if
 /// it records none.
 static std::string recordedWeights(const runtime::Manifest &manifest) {
@@ -94,10 +141,12 @@ fs::path tools::weightsFor(const runtime::Session &session,
   return recordedWeights(session.manifest());
 }
 
-runtime::Status tools::finishSession(runtime::Session &session,
-                                     const SessionFlags &flags) {
+runtime::Status
+tools::finishSession(runtime::Session &session, const SessionFlags &flags,
+                     const std::string &timed,
+                     const std::vector<runtime::DeviceTimes> &times) {
   if (flags.times) {
-    std::vector<runtime::DeviceTimes> times = session.times();
+    std::fprintf(stderr, "times of %s\n", timed.c_str());
     std::fprintf(stderr, "%-12s", "seconds");
     for (size_t device = 0; device < times.size(); ++device)
       std::fprintf(stderr, "  device %-3zu", device);

@@ -10,6 +10,8 @@
 #include "Run.h"
 
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace heddle::tools {
 
@@ -23,8 +25,11 @@ std::filesystem::path weightsFor(const runtime::Session &session,
                                  const SessionFlags &flags);
 
 /// Prints the table of times and writes the trace, if flags ask for them.
+/// `timed` says what the times are of, such as "2 training steps".
 runtime::Status finishSession(runtime::Session &session,
-                              const SessionFlags &flags);
+                              const SessionFlags &flags,
+                              const std::string &timed,
+                              const std::vector<runtime::DeviceTimes> &times);
 
 } // namespace heddle::tools
 

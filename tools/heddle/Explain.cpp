@@ -9,6 +9,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,8 +76,14 @@ static int drawSchedule(const ExplainCommandFlags &flags) {
 }
 
 static int runExplainCommand(ExplainCommandFlags &flags) {
-  if (!flags.schedule.empty())
+  if (!flags.schedule.empty()) {
+    if (!flags.plan.empty()) {
+      reportError("--schedule draws a schedule without a PLAN, got '" +
+                  flags.plan + "'");
+      return exitUsage;
+    }
     return drawSchedule(flags);
+  }
   if (flags.compile.options.cluster.isNone())
     return reportError("expected a --cluster, on which the plan is explained "
                        "(or a --schedule to draw), got none");
@@ -84,6 +91,11 @@ static int runExplainCommand(ExplainCommandFlags &flags) {
     if (flags.plan.empty())
       return reportError("expected a PLAN and a MODEL, --diff PLAN PLAN and a "
                          "MODEL, or a --schedule to draw");
+    if (std::error_code ignored;
+        std::filesystem::is_directory(flags.plan, ignored) ||
+        llvm::StringRef(flags.plan).ends_with(".mlir"))
+      return reportError("expected PLAN before MODEL, got '" + flags.plan +
+                         "' as the plan");
     return explainPlanFile(flags.compile, flags.plan, flags.json, flags.page);
   }
   // With --diff, the only argument is the model.
@@ -147,8 +159,7 @@ void tools::addExplainCommand(CLI::App &app, int &result) {
       "pipeline's devices work");
   auto flags = std::make_shared<ExplainCommandFlags>();
   CompileFlags &compile = flags->compile;
-  CLI::Option *plan =
-      command->add_option("PLAN", flags->plan, "The plan to explain (JSON)");
+  command->add_option("PLAN", flags->plan, "The plan to explain (JSON)");
   addModelFlags(*command, compile.model);
   CLI::Option *diff =
       command
@@ -185,7 +196,9 @@ void tools::addExplainCommand(CLI::App &app, int &result) {
           ->check(notEmpty("a file"))
           ->excludes(diff);
   CLI::Option *schedule = addScheduleFlags(*command, *flags);
-  for (CLI::Option *other : {plan, diff, json, page})
+  // Not PLAN: the value of an unknown option would be taken for one, and hide
+  // the error that there is no such option.
+  for (CLI::Option *other : {diff, json, page})
     schedule->excludes(other);
   CLI::Option *microBatches = command->get_option("--micro-batches");
   command->callback([command, flags, microBatches, &result] {

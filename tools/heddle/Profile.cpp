@@ -208,7 +208,9 @@ static int profileModel(ProfileFlags &flags) {
   if (fs::exists(flags.output, failure)) {
     llvm::Expected<Profile> known = loadProfile(flags.output);
     if (!known)
-      return reportError(llvm::toString(known.takeError()));
+      return reportError("-o " + flags.output +
+                         " exists, and is extended only if it is a profile: " +
+                         llvm::toString(known.takeError()));
     profile = std::move(*known);
   }
   Compiler compiler;

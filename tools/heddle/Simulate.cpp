@@ -97,17 +97,6 @@ static std::unique_ptr<CostModel> makeModel(const SimulateFlags &flags,
                                              *machine);
 }
 
-/// Prints how many of the program's calls the profile knows.
-static void printCoverage(const ProfiledCostModel &model,
-                          const std::string &profile) {
-  llvm::outs() << "times of " << model.getNumMeasured() << " of "
-               << model.getNumCalls() << " different calls are from '"
-               << profile << "'";
-  if (model.getNumMeasured() < model.getNumCalls())
-    llvm::outs() << ", others by its roofline";
-  llvm::outs() << "\n";
-}
-
 static int simulateModel(SimulateFlags &flags) {
   // A profile would change the cluster that the program is compiled for.
   llvm::Expected<Cluster> cluster =
@@ -136,8 +125,12 @@ static int simulateModel(SimulateFlags &flags) {
       simulate(**module, *lists, *cluster, *model, flags.simulation);
   if (failed(simulation))
     return exitFailure;
-  if (!flags.profile.empty() && !flags.json)
-    printCoverage(static_cast<ProfiledCostModel &>(*model), flags.profile);
+  if (!flags.profile.empty()) {
+    auto &profiled = static_cast<ProfiledCostModel &>(*model);
+    printCoverage(flags.json ? llvm::nulls() : llvm::outs(),
+                  profiled.getNumMeasured(), profiled.getNumCalls(),
+                  flags.profile);
+  }
   if (!flags.trace.empty() &&
       !writeTrace(flags, *simulation, *cluster, **module))
     return exitFailure;

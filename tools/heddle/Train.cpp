@@ -45,13 +45,20 @@ static int runTrainCommand(TrainCommandFlags &flags) {
   if (*job && (*job)->process != 0)
     return runTrain("", flags.train);
   resumeAfterFailure(flags.train);
-  // Report errors in the data and in the run's folder before compiling.
+  // Report errors in the options, the data and the run's folder before
+  // compiling. The folder is last: a mistake in an option would be met again
+  // after choosing another folder.
+  flags.compile.runsHere = true;
+  if (kind == ModelKind::Artifact) {
+    if (!checkNotCompiled(flags.compileOptions, model.path))
+      return exitUsage;
+  } else if (int code = readPlanFlags(flags.compile); code != exitSuccess) {
+    return code;
+  }
   if (std::string problem = checkTrainFlags(flags.train); !problem.empty())
     return reportError(problem);
   if (kind == ModelKind::Artifact)
-    return checkNotCompiled(flags.compileOptions, model.path)
-               ? runTrain(model.path, flags.train)
-               : exitUsage;
+    return runTrain(model.path, flags.train);
 
   // The batch determines the shape to compile for. An .mlir file already has a
   // shape.
@@ -69,7 +76,6 @@ static int runTrainCommand(TrainCommandFlags &flags) {
       model.sequence = shape->sequence;
   }
   training.totalSteps = options.steps;
-  flags.compile.runsHere = true;
   std::optional<TemporaryFolder> temporary;
   fs::path artifact;
   if (!flags.compile.stopAfter.empty()) {

@@ -11,6 +11,7 @@
 #ifndef HEDDLE_PLANVERIFIER_PLANVERIFIER_H
 #define HEDDLE_PLANVERIFIER_PLANVERIFIER_H
 
+#include "dialects/Rt/VariableMemory.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Sharding/FactorShardings.h"
 #include "heddle/Support/Cluster.h"
@@ -132,6 +133,13 @@ std::vector<PlanProblem> verifyPlan(mlir::ModuleOp module, const Plan &plan,
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
+
+/// Returns the device of the ranks with coordinate `at` along the axis of the
+/// device kinds. If these ranks have devices of several kinds, returns the
+/// smallest.
+ClusterDevice getDeviceOfKind(mlir::ModuleOp sharded,
+                              const rt::DeviceKinds &kinds, int64_t at,
+                              const Cluster &cluster);
 
 /// Compares the variables of a sharded program with the memory of the cluster's
 /// devices: parameters, optimizer state and gradients, exactly as they are

@@ -7,10 +7,26 @@
 #include "heddle/Profile/CallKey.h"
 #include "heddle/Profile/Profile.h"
 #include "heddle/Simulate/CostModel.h"
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 
 namespace heddle {
+
+/// The different computing calls for whose times several models were asked, and
+/// those of them that the profile has. Models may run in several threads.
+class CallCoverage {
+public:
+  void add(const std::set<std::string> &asked, const MachineProfile &profile);
+  size_t getNumCalls() const { return calls.size(); }
+  size_t getNumMeasured() const { return numMeasured; }
+
+private:
+  std::mutex mutex;
+  std::set<std::string> calls;
+  size_t numMeasured = 0;
+};
 
 /// Takes measured times where the profile has them. A call that was not
 /// measured takes the time of the cluster's roofline, divided by the efficiency
@@ -23,8 +39,11 @@ namespace heddle {
 class ProfiledCostModel final : public CostModel {
 public:
   /// `topology` is that of the module's mesh.
+  /// Adds its calls to `coverage`, if that is given, when it is destroyed.
   ProfiledCostModel(mlir::ModuleOp module, MeshTopology topology,
-                    const MachineProfile &profile);
+                    const MachineProfile &profile,
+                    std::shared_ptr<CallCoverage> coverage = nullptr);
+  ~ProfiledCostModel() override;
 
   mlir::FailureOr<double> getSeconds(rt::DeviceCallOpInterface call) override;
   double getSeconds(const Communication &communication,
@@ -59,6 +78,7 @@ private:
   std::map<std::string, double> slowdownOfKind; ///< "" is any kind
   std::set<std::string> asked;
   size_t numMeasured = 0;
+  std::shared_ptr<CallCoverage> coverage;
 };
 
 /// Returns the links that a group over some axes of a mesh crosses, as profiles

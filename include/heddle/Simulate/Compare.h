@@ -6,6 +6,7 @@
 #include "heddle/Simulate/RunTrace.h"
 #include "heddle/Simulate/Simulate.h"
 #include "llvm/Support/raw_ostream.h"
+#include <optional>
 
 namespace heddle {
 
@@ -36,6 +37,10 @@ struct ComparedRow {
 struct Comparison {
   int64_t runs = 0, ranks = 0; ///< in the trace
   SecondsPair step, computing, communicating;
+  /// The rest of the step: the compute stream waits, less the time in which
+  /// communication runs beside computation. Unset if the ranks have several
+  /// lists of calls, whose times `computing` and `communicating` add up.
+  std::optional<SecondsPair> rest;
   std::vector<ComparedRow> kinds;     ///< the longest measured first
   std::vector<ComparedRow> operators; ///< the largest difference first
 };

@@ -38,6 +38,9 @@ public:
     if (auto problem = parseJson(text, root))
       return describePlace(source, text, problem->offset) + ": " +
              problem->message;
+    if (std::string other = describeOtherKind(root, "levels", "a cluster");
+        !other.empty())
+      return error("$", other);
     if (auto problem = checkKeys(root, "$", {"version", "name", "levels"},
                                  {"device", "devices"}))
       return problem;

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace heddle {
@@ -39,6 +40,34 @@ inline std::string describePlace(std::string_view source, std::string_view text,
   TextPosition at = getTextPosition(text, offset);
   return std::string(source) + ":" + std::to_string(at.line) + ":" +
          std::to_string(at.column);
+}
+
+/// Returns which of Heddle's files a value looks like, such as "a plan"; empty
+/// if it looks like none.
+template <typename Json> std::string findJsonKind(const Json &value) {
+  static constexpr std::pair<const char *, const char *> kinds[] = {
+      {"traceEvents", "a trace"},
+      {"machines", "a profile"},
+      {"model_type", "a model's config"},
+      {"programs", "an artifact's manifest"},
+      {"levels", "a cluster"},
+      {"mesh", "a plan"}};
+  if (value.is_object())
+    for (auto [key, kind] : kinds)
+      if (value.contains(key))
+        return kind;
+  return "";
+}
+
+/// If `value` lacks the key of the expected kind of file and looks like another
+/// kind, returns a message. Otherwise returns an empty text.
+template <typename Json>
+std::string describeOtherKind(const Json &value, const std::string &key,
+                              const std::string &expected) {
+  std::string kind = findJsonKind(value);
+  if (kind.empty() || value.contains(key))
+    return "";
+  return "expected " + expected + ", this looks like " + kind;
 }
 
 /// What is wrong in a text, and the offset of the place.

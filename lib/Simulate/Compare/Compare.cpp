@@ -32,6 +32,11 @@ public:
     for (const SimulatedCall &call : simulation.calls)
       if (llvm::Error error = add(call))
         return std::move(error);
+    if (simulation.lists.size() == 1)
+      result.rest = {result.step.simulated - result.computing.simulated -
+                         result.communicating.simulated,
+                     result.step.measured - result.computing.measured -
+                         result.communicating.measured};
     result.kinds = sort(
         kinds, [](const ComparedRow &row) { return row.seconds.measured; });
     result.operators = sort(operators, [](const ComparedRow &row) {
@@ -84,7 +89,9 @@ private:
           "the trace is of another program: expected call " +
           llvm::Twine(number.index) + " of '" + number.program + "' to be '" +
           getCallKind(op) + "', got " +
-          (known == kindOf.end() ? "none" : "'" + known->second + "'"));
+          (known == kindOf.end() ? "none" : "'" + known->second + "'") +
+          "; give the options of the traced run: MODEL, --plan or --mesh, "
+          "--batch, --seq, --overlap, --profile, --cluster");
     auto repeat = double(call.repeat);
     // The wait for ranks of other lists does not count: of the ranks of a run,
     // the shortest time counts, which is that of the last one to come.
@@ -158,6 +165,9 @@ void heddle::printComparison(llvm::raw_ostream &out,
   printRow(out, "step", comparison.step);
   printRow(out, "  computing", comparison.computing);
   printRow(out, "  communicating", comparison.communicating);
+  if (const std::optional<SecondsPair> &rest = comparison.rest)
+    out << llvm::format("  waiting less overlap  %14.3f %12.3f\n",
+                        rest->simulated * 1e3, rest->measured * 1e3);
   out << "by kind of call\n";
   for (const ComparedRow &row : comparison.kinds)
     printRow(out, "  " + row.name, row.seconds);
@@ -195,6 +205,11 @@ void heddle::writeComparisonJson(llvm::raw_ostream &stream,
     out.attributeObject("computing", [&] { pair(comparison.computing); });
     out.attributeObject("communicating",
                         [&] { pair(comparison.communicating); });
+    if (comparison.rest)
+      out.attributeObject("rest", [&] {
+        out.attribute("simulated", comparison.rest->simulated);
+        out.attribute("measured", comparison.rest->measured);
+      });
     rows("kinds", comparison.kinds);
     rows("operators", comparison.operators);
   });

@@ -136,6 +136,15 @@ struct DeviceTimes {
   std::array<double, numWorkKinds> seconds{};
   std::array<int64_t, numWorkKinds> calls{};
   double total = 0;
+
+  DeviceTimes &operator+=(const DeviceTimes &other) {
+    for (size_t kind = 0; kind < numWorkKinds; ++kind) {
+      seconds[kind] += other.seconds[kind];
+      calls[kind] += other.calls[kind];
+    }
+    total += other.total;
+    return *this;
+  }
 };
 
 /// Returns an error if this machine has too few cores for the devices: a core

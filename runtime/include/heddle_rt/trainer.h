@@ -82,6 +82,10 @@ public:
 struct TrainOutcome {
   int64_t step = 0; ///< completed steps
   bool interrupted = false;
+  int64_t timedSteps = 0; ///< the steps of this call
+  /// Their times together, by device. Evaluations and checkpoints between them
+  /// do not count.
+  std::vector<DeviceTimes> times;
 };
 
 /// Returns an observer that shows nothing.

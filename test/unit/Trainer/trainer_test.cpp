@@ -157,6 +157,28 @@ TEST_F(TrainerTest, ACheckpointLoadsOnAnotherNumberOfDevices) {
   EXPECT_NEAR(other.losses.back(), straight.losses.back(), 1e-5);
 }
 
+TEST_F(TrainerTest, AddsUpTheTimesOfStepsWithoutEvaluations) {
+  Recorder recorder;
+  auto session = load(2);
+  TrainOptions trained = options(8, "run");
+  trained.evaluateEach = 2;
+  double seconds = 0;
+  DeviceTimes first;
+  recorder.onStep = [&](const StepReport &report) {
+    seconds += report.seconds;
+    first += report.times;
+  };
+  auto outcome = run(*session, trained, recorder);
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  EXPECT_EQ(recorder.heldOutLosses.size(), 4u);
+  EXPECT_EQ(outcome->timedSteps, 8);
+  ASSERT_EQ(outcome->times.size(), 2u);
+  EXPECT_EQ(outcome->times.front().calls, first.calls);
+  EXPECT_EQ(outcome->times.front().total, first.total);
+  EXPECT_GT(first.total, 0);
+  EXPECT_LE(first.total, seconds);
+}
+
 TEST_F(TrainerTest, RefusesWhatWouldNotBeTheSameRun) {
   Recorder recorder;
   auto session = load();
@@ -169,10 +191,15 @@ TEST_F(TrainerTest, RefusesWhatWouldNotBeTheSameRun) {
 
   session = load(1, 3);
   expectError(run(*session, resumed, recorder),
-              "the number of rows a step was 4 and is now 12");
+              "the number of rows a step was 4 and is now 12, so the run would "
+              "not be the same; give --batch and --micro-batches with a "
+              "product of 4, or start a new run from this checkpoint (--from) "
+              "in another folder (--output)");
   session = load();
   resumed.heldOutFraction = 0.2;
-  expectError(run(*session, resumed, recorder), "the held-out fraction");
+  expectError(run(*session, resumed, recorder),
+              "the held-out fraction was 0.1 and is now 0.2, so the run would "
+              "not be the same; give --held-out 0.1, or");
   resumed = options(8, "run");
   resumed.resume = true;
   std::ofstream(folder / "text", std::ios::app) << '\1';

@@ -6,8 +6,11 @@
 #include "../../common/Run.h"
 
 #include "dialects/Heddle/HeddleDialect.h"
+#include "dialects/Rt/VariableMemory.h"
 #include "heddle/InitAll.h"
 #include "heddle/Lower/Artifact.h"
+#include "heddle/PlanVerifier/PlanVerifier.h"
+#include "heddle/Profile/ProfiledCostModel.h"
 #include "heddle/Simulate/Report.h"
 #include "heddle_rt/atomic_file.h"
 
@@ -23,7 +26,23 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::tools;
 
-std::optional<ModelKind> tools::classifyModel(const fs::path &path) {
+/// Returns ", with --plan ARTIFACT/plan.json" if the artifact has a plan.
+static std::string withPlanOf(const fs::path &artifact) {
+  fs::path plan = artifact / "plan.json";
+  std::error_code failure;
+  return fs::exists(plan, failure) ? ", with --plan " + plan.string() : "";
+}
+
+void tools::reportCompiled(const fs::path &artifact) {
+  reportError("'" + artifact.string() +
+              "' is compiled already: expected a model's folder, a "
+              "config.json or an .mlir file, such as that from which it was "
+              "compiled" +
+              withPlanOf(artifact));
+}
+
+std::optional<ModelKind> tools::classifyModel(const fs::path &path,
+                                              bool takesArtifacts) {
   std::error_code failure;
   if (!fs::exists(path, failure)) {
     reportError("'" + path.string() + "': no such file or directory");
@@ -34,9 +53,21 @@ std::optional<ModelKind> tools::classifyModel(const fs::path &path) {
       return ModelKind::Artifact;
     if (fs::exists(path / "config.json", failure))
       return ModelKind::Folder;
-    reportError("'" + path.string() +
-                "': expected a model's folder with a config.json, or a "
-                "compiled artifact with a manifest.json, found neither");
+    fs::path program = path / "model.heddle";
+    if (fs::exists(program / "manifest.json", failure))
+      reportError("'" + path.string() + "' is the folder of a run: expected " +
+                  (takesArtifacts
+                       ? "its program, '" + program.string() + "', or "
+                       : "") +
+                  "the MODEL that was trained" + withPlanOf(program));
+    else if (takesArtifacts)
+      reportError("'" + path.string() +
+                  "': expected a model's folder with a config.json, or a "
+                  "compiled artifact with a manifest.json, found neither");
+    else
+      reportError("'" + path.string() +
+                  "': expected a model's folder with a config.json, found "
+                  "none");
     return std::nullopt;
   }
   if (path.extension() == ".json")
@@ -44,8 +75,9 @@ std::optional<ModelKind> tools::classifyModel(const fs::path &path) {
   if (path.extension() == ".mlir" || path.extension() == ".mlirbc")
     return ModelKind::Module;
   reportError("'" + path.string() +
-              "': expected a model's folder, its config.json, an .mlir file "
-              "or a compiled artifact");
+              "': expected a model's folder, its config.json" +
+              (takesArtifacts ? ", an .mlir file or a compiled artifact"
+                              : " or an .mlir file"));
   return std::nullopt;
 }
 
@@ -136,7 +168,8 @@ FailureOr<OwningOpRef<ModuleOp>> tools::loadModel(Compiler &compiler,
     return importModel(compiler.context(), options);
   }
   std::optional<ModelKind> kind =
-      flags.path == "-" ? ModelKind::Module : classifyModel(flags.path);
+      flags.path == "-" ? ModelKind::Module
+                        : classifyModel(flags.path, /*takesArtifacts=*/false);
   if (!kind)
     return failure();
   if (flags.gpt.layers != 0) {
@@ -145,9 +178,7 @@ FailureOr<OwningOpRef<ModuleOp>> tools::loadModel(Compiler &compiler,
     return failure();
   }
   if (*kind == ModelKind::Artifact) {
-    reportError("'" + flags.path +
-                "' is compiled already: expected a model's folder, a "
-                "config.json or an .mlir file");
+    reportCompiled(flags.path);
     return failure();
   }
   FailureOr<OwningOpRef<ModuleOp>> module = failure();
@@ -185,6 +216,43 @@ static void reportMemory(ModuleOp module, const fs::path &output) {
   llvm::outs().flush();
 }
 
+/// Says how many calls of the programs that `--overlap auto` compared are in
+/// the profile.
+static void reportCoverage(const CompileFlags &flags) {
+  if (flags.coverage && flags.coverage->getNumCalls() > 0)
+    printCoverage(llvm::errs() << "heddle: ", flags.coverage->getNumMeasured(),
+                  flags.coverage->getNumCalls(), flags.profile);
+}
+
+/// Warns if the program needs more memory than the devices of the cluster have.
+static void warnOfMemory(ModuleOp module, const CompileOptions &options) {
+  if (options.cluster.isNone())
+    return;
+  llvm::Expected<const Cluster &> cluster = options.cluster.load();
+  if (!cluster) // reported before
+    return llvm::consumeError(cluster.takeError());
+  rt::DeviceKinds kinds = rt::DeviceKinds::get(module);
+  int64_t needed = 0, capacity = 0;
+  for (auto [at, plan] : llvm::enumerate(getDeviceMemoryPlans(module))) {
+    int64_t has = getDeviceOfKind(module, kinds, int64_t(at), *cluster).memory;
+    if (plan.total() - has > needed - capacity) {
+      needed = plan.total();
+      capacity = has;
+    }
+  }
+  if (needed <= capacity)
+    return;
+  llvm::errs() << llvm::format(
+                      "heddle: warning: the program takes %lld bytes (%.1f "
+                      "MiB) of a device, more than the %lld (%.1f MiB) of '",
+                      static_cast<long long>(needed), inMiB(needed),
+                      static_cast<long long>(capacity), inMiB(capacity))
+               << cluster->name << "': try "
+               << (options.overlap == Overlap::Auto ? "" : "--overlap auto, ")
+               << "--recompute layer, more --micro-batches of fewer rows "
+                  "(--batch), or more devices\n";
+}
+
 bool tools::checkNoTrainingOptions(const CompileFlags &flags) {
   for (const CLI::Option *option : flags.trainingOptions)
     if (option->count() > 0) {
@@ -217,6 +285,7 @@ int tools::compileModel(CompileFlags &flags, const fs::path &output,
         failed(
             runPhases(**module, flags.options, *parsePhase(flags.stopAfter))))
       return exitFailure;
+    reportCoverage(flags);
     return writeModule(**module, flags.printTo) ? exitSuccess : exitFailure;
   }
   if (failed(compileToArtifact(**module, flags.options, *writer)))
@@ -224,6 +293,8 @@ int tools::compileModel(CompileFlags &flags, const fs::path &output,
   compiled = true;
   if (report)
     reportMemory(**module, output);
+  reportCoverage(flags);
+  warnOfMemory(**module, flags.options);
   return exitSuccess;
 }
 

@@ -22,6 +22,10 @@
 #include <string>
 #include <vector>
 
+namespace heddle {
+class CallCoverage;
+} // namespace heddle
+
 namespace heddle::tools {
 
 struct SessionFlags;
@@ -30,8 +34,12 @@ struct SessionFlags;
 enum class ModelKind { Folder, Config, Module, Artifact };
 
 /// Returns the kind of the file or folder `path`. Prints an error and returns
-/// nullopt if it is of no kind.
-std::optional<ModelKind> classifyModel(const std::filesystem::path &path);
+/// nullopt if it is of no kind. `takesArtifacts` says whether the error offers
+/// artifacts.
+std::optional<ModelKind> classifyModel(const std::filesystem::path &path,
+                                       bool takesArtifacts = true);
+/// Prints the error that an artifact is given where a MODEL is expected.
+void reportCompiled(const std::filesystem::path &artifact);
 
 /// The model to compile: a path, or the sizes of a parametric GPT.
 struct ModelFlags {
@@ -57,9 +65,13 @@ struct CompileFlags {
   /// Value of `--start-collectives[=ORDER]`.
   std::string startCollectives;
   std::string profile; ///< of heddle profile; empty: none
+  /// The calls whose times were taken from the profile. Null: no profile.
+  std::shared_ptr<CallCoverage> coverage;
   std::string stopAfter;
   /// True if this machine will also run the program.
   bool runsHere = false;
+  /// True after readPlanFlags().
+  bool planIsRead = false;
   std::string printTo; ///< of --stop-after; empty: standard output
   /// The options that choose the training step.
   std::vector<CLI::Option *> trainingOptions;
@@ -123,10 +135,18 @@ bool checkNoTrainingOptions(const CompileFlags &flags);
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 loadModel(Compiler &compiler, const ModelFlags &flags);
 
-/// Reads the plan and the mesh of the flags into `flags.options`. If they are
-/// invalid, prints an error and returns the exit code, which is not
-/// exitSuccess.
+/// Reads the cluster, the profile, and the plan or mesh of the flags into
+/// `flags.options`, but chooses no plan for `--plan auto`. If they are invalid,
+/// prints an error and returns the exit code, which is not exitSuccess. Further
+/// calls do nothing.
+int readPlanFlags(CompileFlags &flags);
+/// The same, and chooses the plan for `--plan auto`.
 int resolvePlan(CompileFlags &flags);
+
+/// Prints how many of a program's calls a profile knows, and warns if these are
+/// less than half.
+void printCoverage(llvm::raw_ostream &out, size_t measured, size_t calls,
+                   const std::string &profile);
 
 /// Compiles to the artifact folder `output`, or prints the IR after the phase
 /// that `--stop-after` names. Returns the exit code. Sets `compiled` if it

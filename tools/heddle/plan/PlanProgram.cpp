@@ -133,13 +133,12 @@ bool tools::chooseProgram(Compiler &compiler, const CompileFlags &flags,
                 "both");
     return false;
   }
-  std::optional<ModelKind> kind = classifyModel(model.path);
+  std::optional<ModelKind> kind =
+      classifyModel(model.path, /*takesArtifacts=*/false);
   if (!kind)
     return false;
   if (*kind == ModelKind::Artifact) {
-    reportError("'" + model.path +
-                "' is compiled already: expected a model's folder, a "
-                "config.json or an .mlir file");
+    reportCompiled(model.path);
     return false;
   }
   if (*kind == ModelKind::Module)

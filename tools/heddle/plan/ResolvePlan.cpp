@@ -10,6 +10,8 @@
 #include "heddle/Simulate/MeshAxes.h"
 
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -26,18 +28,34 @@ static bool canRun(const CompileFlags &flags, int64_t devices) {
   return status.ok();
 }
 
+void tools::printCoverage(llvm::raw_ostream &out, size_t measured, size_t calls,
+                          const std::string &profile) {
+  out << "times of " << measured << " of " << calls
+      << " different calls are from '" << profile << "'";
+  if (measured < calls)
+    out << ", others by its roofline";
+  out << "\n";
+  if (2 * measured < calls)
+    llvm::errs() << "heddle: warning: --profile: " << profile
+                 << ": most calls were not measured; measure those of this "
+                    "program: heddle profile with this MODEL and its --plan "
+                    "or --mesh, --batch, --seq and --overlap, -o "
+                 << profile << "\n";
+}
+
 /// Returns the model of measured times, or null if the mesh does not fit on the
 /// cluster.
-static std::unique_ptr<CostModel> makeCostModel(ModuleOp module,
-                                                const Cluster &cluster,
-                                                const MachineProfile &times) {
+static std::unique_ptr<CostModel>
+makeCostModel(ModuleOp module, const Cluster &cluster,
+              const MachineProfile &times,
+              std::shared_ptr<CallCoverage> coverage) {
   llvm::Expected<MeshTopology> topology = makeTopology(module, cluster);
   if (!topology) {
     llvm::consumeError(topology.takeError());
     return nullptr;
   }
   return std::make_unique<ProfiledCostModel>(module, std::move(*topology),
-                                             times);
+                                             times, std::move(coverage));
 }
 
 /// Applies the profile of --profile, if it is given, to the options. The
@@ -69,17 +87,26 @@ static bool useProfile(CompileFlags &flags) {
                 ": expected measurements, got none");
     return false;
   }
+  if (std::string host = llvm::sys::getHostCPUName().str();
+      machine->kind != host && machine->kind != cluster->device.kind)
+    llvm::errs() << "heddle: warning: --profile: " << flags.profile
+                 << ": the times are those of a '" << machine->kind
+                 << "', and this machine is a '" << host
+                 << "': measure this one with heddle profile, or name that "
+                    "processor as device.kind of the --cluster\n";
+  flags.coverage = std::make_shared<CallCoverage>();
   flags.options.makeCostModel =
       [times = std::make_shared<const MachineProfile>(*machine),
-       cluster = *cluster](ModuleOp module) {
-        return makeCostModel(module, cluster, *times);
+       cluster = *cluster, coverage = flags.coverage](ModuleOp module) {
+        return makeCostModel(module, cluster, *times, coverage);
       };
   if (flags.options.overlap == Overlap::Auto)
     flags.options.cluster = ClusterChoice(applyProfile(*cluster, *machine));
   return true;
 }
 
-int tools::resolvePlan(CompileFlags &flags) {
+/// Reads the flags of readPlanFlags() for the first time.
+static int readPlan(CompileFlags &flags) {
   CompileOptions &options = flags.options;
   options.training.seed = flags.model.seed;
   options.devices = flags.devices;
@@ -94,16 +121,8 @@ int tools::resolvePlan(CompileFlags &flags) {
     }
   if (!useProfile(flags))
     return exitFailure;
-  if (flags.plan == autoPlan) {
-    if (int code = planAutomatically(flags); code != exitSuccess)
-      return code;
-    llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
-    if (!plan) {
-      reportError(llvm::toString(plan.takeError()));
-      return exitFailure;
-    }
-    return canRun(flags, plan->getNumDevices()) ? exitSuccess : exitFailure;
-  }
+  if (flags.plan == autoPlan)
+    return exitSuccess;
   if (!flags.plan.empty()) {
     auto text = llvm::MemoryBuffer::getFile(flags.plan);
     if (!text) {
@@ -190,4 +209,27 @@ int tools::resolvePlan(CompileFlags &flags) {
   }
   return canRun(flags, options.mesh.getNumDevices()) ? exitSuccess
                                                      : exitFailure;
+}
+
+int tools::resolvePlan(CompileFlags &flags) {
+  if (int code = readPlanFlags(flags);
+      code != exitSuccess || flags.plan != autoPlan)
+    return code;
+  if (int code = planAutomatically(flags); code != exitSuccess)
+    return code;
+  llvm::Expected<Plan> plan =
+      parsePlan(flags.options.planText, flags.options.planPath);
+  if (!plan) {
+    reportError(llvm::toString(plan.takeError()));
+    return exitFailure;
+  }
+  return canRun(flags, plan->getNumDevices()) ? exitSuccess : exitFailure;
+}
+
+int tools::readPlanFlags(CompileFlags &flags) {
+  if (flags.planIsRead)
+    return exitSuccess;
+  int code = readPlan(flags);
+  flags.planIsRead = code == exitSuccess;
+  return code;
 }
