@@ -207,8 +207,10 @@ struct PlanFigures {
   int64_t getNeededMemory() const { return memory.total() - extraMemory; }
   /// The kinds of device among ranks that do the same; the weakest decides.
   std::vector<std::string> mixed = {};
-  /// What is alive at the peak of the memory, the largest first. If few layers
-  /// stand for all, that of the few. Empty for such a pipeline.
+  /// The operators whose values are alive at the peak of the memory, the one
+  /// with the most bytes first. If few layers stand for all, this is the peak
+  /// of the program of few layers. It is unknown, and empty, if two pipelines
+  /// of few layers stand for a pipeline.
   std::vector<PeakShare> peak = {};
   /// Set if the operators were decided one by one.
   std::optional<ExposurePrediction> exposure = {};

@@ -33,7 +33,7 @@ struct UnitBuffer {
 };
 
 struct Unit {
-  int32_t queue = 0; ///< 0: computations
+  int32_t queue = 0;  ///< 0: computations
   double seconds = 0; ///< if no unit of another queue runs
   /// Of a computation: the factor by which it takes longer while a collective
   /// of load 1 runs; at least 1.
@@ -61,12 +61,11 @@ struct Schedule {
   int64_t peakBytes = 0;      ///< the most bytes of live buffers
 };
 
-/// No schedule takes less time than any of these.
+/// No schedule takes less time than any of these. Slowdowns are not counted.
 struct ScheduleBounds {
   double computation = 0;  ///< the sum of the units on queue 0
   double links = 0;        ///< the largest sum of any other queue
   double criticalPath = 0; ///< the longest chain of units
-  // Slowdowns are not counted.
 
   double get() const {
     return std::max(computation, std::max(links, criticalPath));
