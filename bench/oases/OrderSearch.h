@@ -4,10 +4,10 @@
 // scheduler.
 //
 // The first half of the time goes to list scheduling, like the scheduler's, but
-// from more starts. A list gives each unit a rank, which follows from numbers:
-// for each part of the batch but the first, how far it lags behind the part
-// before it at several places along the program; and for each kind of unit, how
-// much earlier or later it goes. Hill climbing changes these numbers.
+// from more starts. A list gives each unit a rank, which is computed from lags
+// and delays. Each part of the batch but the first has lags behind the part
+// before it, at several places along the program. Each kind of unit has a
+// delay, which may be negative. Hill climbing changes the lags and the delays.
 //
 // The second half goes to fixed orders of the units of each queue. A queue may
 // then wait for its next unit although another one is ready, which no list of

@@ -6,14 +6,15 @@
                           [--memory-mb 8192] [--keep FOLDER]
     bench/planner/osdp.py profile_8gpu.json --all
 
-The profile (solver/README.md) has seconds and megabytes of one layer of GPT-2 on
+The profile (bench/solver/README.md) has seconds and megabytes of one layer of GPT-2 on
 8 GPUs. It has a row for each set of half-layers that keep their parameters sharded.
 This script makes a profile of blocks from it. One call of `heddle plan` decides every
-layer of the real model under the memory limit, of which the parts beside the layers take
-800 MB. Prints two times beside its answer. The first is the least time, found by a
-knapsack over the number of layers of each choice, written here from the definition
-alone. The second is the time with everything sharded. --all does so for every size and
-batch of the profile, with six limits between everything and nothing sharded.
+layer of the real model under the memory limit. The rest of the model takes 800 MB of
+this limit. Beside the answer of `heddle plan`, prints two step times. The first is the
+least time, which this script finds by trying all numbers of layers of each choice. It
+shares no code with Heddle. The second is the time with everything sharded. --all does so
+for every size and batch of the profile, with six limits: one in which nothing fits, and
+five from everything sharded to nothing sharded.
 """
 
 import argparse
@@ -81,7 +82,7 @@ def plan(options, folder, hidden, layer, beside, limit):
     with open(profile, "w") as file:
         json.dump(blocks_of(layer, beside), file, indent=1)
     cluster = os.path.join(folder, "cluster.json")
-    with open(cluster, "w") as file:  # the time is the profile's
+    with open(cluster, "w") as file:  # the seconds come from the profile, not from these rates
         json.dump({"version": 1, "name": "8gpu",
                    "device": {"kind": "gpu", "memory": limit,
                               "memory_bandwidth": 6e11, "launch": 5e-6,

@@ -7,8 +7,8 @@ Needs a Python with torch and transformers (test/reference/environment makes
 one). Every contender has two processes of one thread, which communicate by Gloo, and
 the same configuration, tokens and optimizer (AdamW, clipping at 1.0, no dropout).
 Prints the median time of a step and the ratio to PyTorch. Then stops one of Heddle's
-processes for three seconds. Prints the part of this time in which the other process,
-which waits, uses a core.
+processes. When the other one has nothing left to do, prints the part of three seconds
+in which it uses a core.
 """
 
 import argparse

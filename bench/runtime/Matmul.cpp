@@ -1,7 +1,7 @@
 //===- Matmul.cpp - GPT-2's matrix products on one device -----------------===//
 //
-// The products of GPT-2 124M for batch 4 x 256: forward X W, gradient of X by W
-// transposed, gradient of W by X transposed.
+// The products of GPT-2 124M for batch 4 x 256: forward, the gradient of the
+// input and the gradient of the weight. "small" is no product of the model.
 //
 //===----------------------------------------------------------------------===//
 

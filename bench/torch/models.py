@@ -2,10 +2,10 @@
 
     python bench/torch/models.py [MODEL...] [--mesh dp=2,tp=4] [--seq 512]
 
-Parameters have no memory. Prints for each model the seconds of PyTorch's export, of the
-rest of the import, and of the compilation. Prints the peak memory of the process that
-imports and of the one that compiles. Needs PyTorch, transformers and the heddle package
-(see python/RATIONALE.md).
+All elements of a parameter share one number, so parameters take almost no memory. Prints
+for each model the seconds of PyTorch's export, of the rest of the import, and of the
+compilation. Prints the peak memory of the process that imports and of the one that
+compiles. Needs PyTorch, transformers and the heddle package (see python/RATIONALE.md).
 """
 
 import argparse

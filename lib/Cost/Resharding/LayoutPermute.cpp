@@ -116,9 +116,9 @@ bool PermuteFinder::findSource(ArrayRef<int64_t> receiver, bool spread,
       return false;
     part.from.write(index, source);
   }
-  // Several devices receive summands of one part. They are counted from the
-  // device with the source's coordinates, because that one may hold a summand
-  // already.
+  // Several devices receive summands of one part. These devices are numbered
+  // from the one with the source's coordinates. So a device that already holds
+  // a summand of the part keeps it.
   int64_t summand = summandsTo.read(receiver) - summandsTo.read(source);
   if (summand < 0)
     summand += summandsTo.getCount();

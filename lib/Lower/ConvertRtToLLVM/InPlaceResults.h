@@ -7,11 +7,11 @@
 
 namespace heddle {
 
-/// Returns for each result of a program the arguments of its size whose memory
-/// the result may take, because the program's last call that reads the argument
-/// is over before the first call that touches the result. A caller that needs
-/// the argument no more can then give both the same memory. Returns null if no
-/// result may take an argument's memory.
+/// Returns, for each result of a program, the arguments whose memory the result
+/// may take. Such an argument has the result's size, and the last call that
+/// touches it is over before the first call that touches the result. A caller
+/// that no longer needs the argument can then give both the same memory.
+/// Returns null if no result may take an argument's memory.
 mlir::ArrayAttr findInPlaceResults(rt::ProgramOp program);
 
 } // namespace heddle

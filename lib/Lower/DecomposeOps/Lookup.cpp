@@ -1,7 +1,8 @@
 //===- Lookup.cpp - Ops that read elements at computed positions ----------===//
 //
-// Decomposes tensor.pad, tensor.gather and tensor.generate. The bodies read
-// their source by tensor.extract.
+// Decomposes tensor.pad, tensor.gather and tensor.generate. The bodies of
+// the resulting linalg ops read the source of a pad or gather by
+// tensor.extract.
 //
 //===----------------------------------------------------------------------===//
 

@@ -54,8 +54,8 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   // slice.
   bool movesAtRunTime = ShapedType::isDynamicShape(offsets);
   bool isContiguous = !movesAtRunTime;
-  // Every dimension after the first that has more than one element must be
-  // taken whole.
+  // After the first dimension with more than one element, a contiguous slice
+  // takes every dimension whole.
   bool sawRows = false;
   for (auto [dim, size] : llvm::enumerate(sizes)) {
     if (strides[dim] != 1 && size != 1)
@@ -117,26 +117,9 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
       expr = d.builder.getAffineDimExpr(next++) * strides[dim] + offsets[dim];
     exprs.push_back(expr);
   }
-  Value source = op.getSource();
-  MLIRContext *context = d.builder.getContext();
-  // For the same reason, a slice of the first rows is read from a flat view.
-  bool takesFirst = false;
-  for (auto [dim, expr] : llvm::enumerate(exprs))
-    takesFirst |=
-        isa<AffineDimExpr>(expr) && sizes[dim] != from.getDimSize(dim);
-  if (takesFirst) {
-    ReassociationIndices all;
-    AffineExpr flat = d.builder.getAffineConstantExpr(0);
-    for (int64_t dim = 0; dim < from.getRank(); ++dim) {
-      all.push_back(dim);
-      flat = flat * from.getDimSize(dim) + exprs[dim];
-    }
-    source = d.builder.create<tensor::CollapseShapeOp>(
-        d.loc, source, SmallVector<ReassociationIndices>{all});
-    exprs = {flat};
-  }
   op.replaceAllUsesWith(
-      copy(d, to, source, AffineMap::get(to.getRank(), 0, exprs, context)));
+      copy(d, to, op.getSource(),
+           AffineMap::get(to.getRank(), 0, exprs, d.builder.getContext())));
   return true;
 }
 
@@ -244,8 +227,8 @@ static Value concatAlike(Decomposer &d, ValueRange parts, int64_t dim) {
                                                    moved, groups);
 }
 
-/// Keeps a concatenation whose parts follow each other in memory, unless it is
-/// a stack: such parts are computed in place. Otherwise first joins each run of
+/// Keeps a concatenation if its parts follow each other in memory and differ in
+/// type: these parts are computed in place. Otherwise first joins each run of
 /// adjacent parts of equal type. If more than one run remains, selects each
 /// element from its run.
 static bool decompose(tensor::ConcatOp op, Decomposer &d) {

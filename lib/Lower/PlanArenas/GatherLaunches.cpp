@@ -224,7 +224,7 @@ bool Gatherer::canMoveTo(func::CallOp call, Operation *place,
 /// Joins batches of different kernels whose places are at most a layer apart.
 /// At this distance, live ranges grow only a little.
 void Gatherer::gatherNear() {
-  // The distance counts only ops that take time.
+  // The distance counts all ops except loads, stores and constants.
   int64_t near = lower::KernelTarget::gpu().near, calls = 0;
   DenseMap<Operation *, int64_t> positions;
   for (Operation &op : block)

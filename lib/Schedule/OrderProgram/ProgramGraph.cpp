@@ -106,8 +106,8 @@ void GraphBuilder::follow(int32_t unit, int32_t earlier) {
 }
 
 /// Returns the work of a computation. A kernel reads its operands and writes
-/// its results once, whatever its body does in between; but it need not read
-/// all of a table.
+/// its results once, whatever its body does in between. A kernel that looks up
+/// rows of an operand reads only these.
 Work GraphBuilder::getWork(Operation &op) {
   if (auto itself = dyn_cast<WorkOpInterface>(op))
     return itself.getWork();

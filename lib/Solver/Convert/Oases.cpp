@@ -115,8 +115,8 @@ llvm::Error noChoice(const std::vector<OasesProfileRow> &profile,
   for (int64_t batch : fitting)
     list += (list.empty() ? "" : ", ") + std::to_string(batch);
   return llvm::createStringError(
-      "global batch: expected one of which half a replica's share is "
-      "measured for hidden " +
+      "global batch: expected one of which the profile has half of "
+      "each replica's rows, for hidden " +
       std::to_string(o.hidden) + " on " + std::to_string(o.devices) +
       " devices (" + (list.empty() ? "there is none" : list) + "), got " +
       std::to_string(o.globalBatch));

@@ -1,7 +1,7 @@
 //===- RandomProgramTest.cpp - Random programs, random assignments --------===//
 //
-// Generates straight-line programs of upstream and Heddle ops on odd sizes,
-// pins random axes to random factors, and shards arguments and results at
+// Generates straight-line programs of upstream and Heddle ops on sizes from 1
+// to 6, pins random axes to random factors, and shards arguments and results at
 // random. Expects that the grid of devices computes the global program's
 // results. HEDDLE_RANDOM_PROGRAMS sets the number of programs.
 //

@@ -96,9 +96,10 @@ TEST(Oases, RefusesWhatTheProfileDoesNotCover) {
   auto rows = parseOasesProfile(oasesRows);
   OasesOptions o = options(4);
   o.globalBatch = 48;
-  EXPECT_EQ(llvm::toString(oasesProblem(*rows, o).takeError()),
-            "global batch: expected one of which half a replica's share is "
-            "measured for hidden 4096 on 32 devices (32, 64), got 48");
+  EXPECT_EQ(
+      llvm::toString(oasesProblem(*rows, o).takeError()),
+      "global batch: expected one of which the profile has half of "
+      "each replica's rows, for hidden 4096 on 32 devices (32, 64), got 48");
   o.layers = 0;
   EXPECT_EQ(llvm::toString(oasesProblem(*rows, o).takeError()),
             "layers: expected at least 1, got 0");
