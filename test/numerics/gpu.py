@@ -25,8 +25,7 @@ SCHEDULES = dict(SCHEDULES, parts=["--sub-batches", "2"], bf16=["--bf16"])
 
 # The cases of every check.
 SHORT = {
-    "gpt2": ["pp2-tp2/zb-h1"],
-    "gpt2-dropout": ["dp2-tp2+oases"],
+    "gpt2-dropout": ["pp2-tp2/zb-h1"],
     "llama": ["zero3+auto"],
 }
 # The cases of --long: each plan with each schedule, and each mesh with each schedule of

@@ -17,7 +17,7 @@ namespace heddle {
 
 /// The first run of a step is issued call by call, the second is recorded as a
 /// graph, and the others repeat it.
-constexpr int64_t kBatch = 8, kSequence = 12, kSteps = 4, kVocabulary = 61;
+constexpr int64_t kBatch = 4, kSequence = 12, kSteps = 3, kVocabulary = 61;
 
 class GpuTraining : public ::testing::Test, protected test::WithContext {
 protected:

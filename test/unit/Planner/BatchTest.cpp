@@ -12,7 +12,7 @@ namespace {
 
 /// Only the rows are open: the space of each has one or two candidates.
 PlanRequest makeQuickRequest(int64_t devices, int64_t rows) {
-  PlanRequest request = makeRequest(devices, rows, {2, 512, 4, 256, 256});
+  PlanRequest request = makeRequest(devices, rows, {1, 512, 4, 256, 256});
   request.mostCompiled = 1;
   request.pins.data = devices;
   request.pins.zeroLevel = 0;
