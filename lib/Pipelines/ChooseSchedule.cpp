@@ -416,9 +416,13 @@ static std::string describe(const VariantPrediction &prediction) {
   return text;
 }
 
+std::string heddle::describeBest(const ScheduleChoice &choice) {
+  return ::describe(choice.best) +
+         llvm::formatv(" of {0}", choice.best.capacity).str();
+}
+
 std::string heddle::describe(const ScheduleChoice &choice) {
-  std::string text = ::describe(choice.best);
-  text += llvm::formatv(" of {0}", choice.best.capacity).str();
+  std::string text = describeBest(choice);
   for (const VariantPrediction &other : choice.tried)
     if (other.variant != choice.best.variant)
       text += "; " + ::describe(other);

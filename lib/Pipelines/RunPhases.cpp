@@ -255,13 +255,13 @@ void PhaseRunner::decideSchedule() {
         << choice->best.fixed << " bytes of " << choice->best.capacity
         << ", so no schedule fits: split or store them over more devices; "
            "'auto' takes the fastest: "
-        << describe(*choice);
+        << describeBest(*choice);
   else if (!choice->best.fits())
     emitWarning(module.getLoc())
         << "no schedule fits into " << choice->best.capacity
         << " bytes of a device: the least that 'auto' found is "
-        << describe(*choice);
-  else if (options.remarkBytes >= 0)
+        << describeBest(*choice);
+  if (options.remarkBytes >= 0)
     emitRemark(module.getLoc()) << "'auto' takes " << describe(*choice);
 }
 
