@@ -54,9 +54,11 @@ public:
   CollectiveCost getCost(mlir::RankedTensorType type, ShardingAttr from,
                          ShardingAttr to);
 
-private:
+  /// Returns the steps with the axes' numbers instead of their names.
   const Resharding &find(mlir::RankedTensorType type, ShardingAttr from,
                          ShardingAttr to);
+
+private:
   TensorLayout getLayout(ShardingAttr sharding) const;
 
   MeshRef mesh;

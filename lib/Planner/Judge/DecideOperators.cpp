@@ -37,7 +37,7 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
   Prices &price = prices[candidate.getName()];
   options.microBatches = price.microBatches;
   options.exposure = price.factors;
-  options.reshardings = &reshardings;
+  options.known = &knownCosts;
   std::vector<int64_t> sizes;
   for (const PlanAxis &axis : options.base.mesh)
     sizes.push_back(axis.size);

@@ -138,7 +138,7 @@ private:
   std::unique_ptr<Messages> messages;
   std::map<Key, mlir::OwningOpRef<mlir::ModuleOp>> steps;
   std::map<std::string, Prices> prices; ///< by name of the candidate
-  KnownReshardings reshardings;
+  KnownCosts knownCosts;
 };
 
 } // namespace heddle
