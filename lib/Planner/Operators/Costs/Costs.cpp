@@ -30,10 +30,13 @@ KnownCosts::OfMesh &KnownCosts::get(MeshRef mesh,
   const void *key = mesh.mesh.getAsOpaquePointer();
   auto known = ofMesh.find(key);
   if (known == ofMesh.end())
-    known = ofMesh
-                .emplace(key, OfMesh{ReshardSequences(mesh, copyOf(topology)),
-                                     LocalParts()})
-                .first;
+    known =
+        ofMesh
+            .emplace(key, OfMesh{ReshardSequences(
+                                     mesh, std::make_shared<KnownReshardings>(
+                                               copyOf(topology))),
+                                 LocalParts()})
+            .first;
   return known->second;
 }
 
@@ -75,10 +78,16 @@ int64_t Costs::getBytes(RankedTensorType type, ShardingAttr sharding) const {
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// Returns all that an op and its axes consist of.
+/// Returns all that an op without regions and its axes consist of, except its
+/// name: equal layers have different ones.
 static KnownCosts::OpKey getKey(Operation *op, const FactorAxes &axes) {
-  KnownCosts::OpKey key = {op->getName().getAsOpaquePointer(),
-                           op->getAttrDictionary().getAsOpaquePointer()};
+  KnownCosts::OpKey key = {op->getName().getAsOpaquePointer()};
+  for (NamedAttribute attribute : op->getAttrs())
+    if (attribute.getName() != kNameAttrName) {
+      key.push_back(attribute.getName().getAsOpaquePointer());
+      key.push_back(attribute.getValue().getAsOpaquePointer());
+    }
+  key.push_back(nullptr);
   for (Type type : op->getOperandTypes())
     key.push_back(type.getAsOpaquePointer());
   key.push_back(nullptr);
