@@ -10,20 +10,9 @@ using namespace heddle;
 FailureOr<ReshardSequences>
 ReshardSequences::create(Operation *at, MeshRef mesh,
                          const ClusterChoice &cluster) {
-  Cluster known = makeUniformCluster(mesh.mesh.getNumDevices());
-  if (!cluster.isNone()) {
-    llvm::Expected<const Cluster &> loaded = cluster.load();
-    if (!loaded)
-      return at->emitError(llvm::toString(loaded.takeError()));
-    known = *loaded;
-  }
   SmallVector<int64_t> sizes;
   for (MeshAxisAttr axis : mesh.mesh.getAxes())
     sizes.push_back(axis.getSize());
-  llvm::Expected<MeshTopology> topology =
-      MeshTopology::create(std::move(known), sizes);
-  if (!topology)
-    return at->emitError(llvm::toString(topology.takeError()));
   auto module = dyn_cast<ModuleOp>(at);
   if (!module)
     module = at->getParentOfType<ModuleOp>();
@@ -31,7 +20,18 @@ ReshardSequences::create(Operation *at, MeshRef mesh,
   if (module)
     if (auto pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttrName))
       closed = getAxisMask(mesh.mesh, pipeline.getAxis());
-  return ReshardSequences(mesh, std::move(*topology), closed);
+  if (!cluster.isNone()) {
+    auto shared = cluster.getReshardings(sizes, closed);
+    if (!shared)
+      return at->emitError(llvm::toString(shared.takeError()));
+    return ReshardSequences(mesh, std::move(*shared));
+  }
+  llvm::Expected<MeshTopology> topology = MeshTopology::create(
+      makeUniformCluster(mesh.mesh.getNumDevices()), sizes);
+  if (!topology)
+    return at->emitError(llvm::toString(topology.takeError()));
+  return ReshardSequences(
+      mesh, std::make_shared<KnownReshardings>(std::move(*topology), closed));
 }
 
 FailureOr<std::optional<ReshardSequences>>
@@ -73,10 +73,10 @@ const Resharding &ReshardSequences::find(RankedTensorType type,
       known.try_emplace({type.getAsOpaquePointer(), from.getAsOpaquePointer(),
                          to.getAsOpaquePointer()});
   if (isNew)
-    entry->second =
-        planner.find(type.getShape(), getElementBytes(type.getElementType()),
-                     getLayout(from), getLayout(to));
-  return entry->second;
+    entry->second = &reshardings->find(type.getShape(),
+                                       getElementBytes(type.getElementType()),
+                                       getLayout(from), getLayout(to));
+  return *entry->second;
 }
 
 CollectiveCost ReshardSequences::getCost(RankedTensorType type,

@@ -4,14 +4,16 @@
 #define HEDDLE_COST_CLUSTERCHOICE_H
 
 #include "heddle/Cost/Cluster.h"
+#include "heddle/Cost/Resharding.h"
 #include "llvm/Support/CommandLine.h"
 #include <memory>
 
 namespace heddle {
 
 /// The cluster that a user chose: a preset, the path of a JSON file, or none.
-/// It is loaded at first use. Copies share the loaded cluster, so that all
-/// passes of a pipeline see the same one.
+/// It is loaded at first use. Copies share the loaded cluster and the
+/// reshardings on it, so that all passes of a pipeline see the same ones. All
+/// copies belong to one thread.
 class ClusterChoice {
 public:
   ClusterChoice() = default;
@@ -26,6 +28,11 @@ public:
   /// Loads the cluster at the first call, and returns it. The cluster lives as
   /// long as any copy of this choice. Invalid if isNone().
   llvm::Expected<const Cluster &> load() const;
+
+  /// Returns the reshardings on a mesh on this cluster (see
+  /// ReshardingPlanner). Keeps those of the latest meshes. Invalid if isNone().
+  llvm::Expected<std::shared_ptr<KnownReshardings>>
+  getReshardings(llvm::ArrayRef<int64_t> axisSizes, AxisMask closed) const;
 
 private:
   struct State;

@@ -16,8 +16,10 @@
 #define HEDDLE_COST_RESHARDING_H
 
 #include "heddle/Cost/CollectiveCost.h"
+#include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 namespace heddle {
@@ -117,6 +119,26 @@ private:
   std::unique_ptr<MeshTopology> topology;
   AxisMask closed;
   std::map<Key, std::unique_ptr<Searcher>> searchers;
+};
+
+/// Finds each resharding on one mesh once, and keeps all of them.
+class KnownReshardings {
+public:
+  explicit KnownReshardings(MeshTopology topology, AxisMask closed = 0)
+      : planner(std::move(topology), closed) {}
+
+  const MeshTopology &getTopology() const { return planner.getTopology(); }
+
+  /// As ReshardingPlanner::find. The result lives as long as this object.
+  const Resharding &find(llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
+                         const TensorLayout &from, const TensorLayout &to);
+
+private:
+  using Layout = std::tuple<std::vector<std::vector<unsigned>>, AxisMask, bool>;
+  using Key = std::tuple<std::vector<int64_t>, int64_t, Layout, Layout>;
+
+  ReshardingPlanner planner;
+  std::map<Key, Resharding> known;
 };
 
 } // namespace heddle

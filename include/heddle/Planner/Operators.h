@@ -111,15 +111,33 @@ struct OperatorChoice {
   std::optional<StrategyCost> runnerUp;
 };
 
-/// Keeps the reshardings that were searched for, because later programs of the
-/// same context and cluster have many of the same ones.
-class KnownReshardings {
+/// A part of the time of an op whose local form consists of several ops.
+struct LocalPart {
+  double seconds = 0;
+  /// If it is a collective: its kind and level, which decide how much of it is
+  /// exposed.
+  std::optional<std::pair<ReshardingStep::Kind, int>> collective;
+};
+
+/// Keeps the reshardings that were searched for and the parts of local ops,
+/// because later problems of the same context and cluster have many of the same
+/// ones. Neither depends on exposure.
+class KnownCosts {
 public:
+  /// The parts of ops, by all that an op without regions and its axes consist
+  /// of. None: the op cannot be localized with these axes.
+  using OpKey = std::vector<const void *>;
+  using LocalParts = std::map<OpKey, std::optional<std::vector<LocalPart>>>;
+  struct OfMesh {
+    ReshardSequences reshardings;
+    LocalParts parts;
+  };
+
   /// Returns those on a mesh.
-  ReshardSequences &get(MeshRef mesh, const MeshTopology &topology);
+  OfMesh &get(MeshRef mesh, const MeshTopology &topology);
 
 private:
-  std::map<const void *, ReshardSequences> ofMesh;
+  std::map<const void *, OfMesh> ofMesh;
 };
 
 struct OperatorsOptions {
@@ -151,8 +169,8 @@ struct OperatorsOptions {
   /// The search stops early when this becomes true; the best plan so far is
   /// returned.
   const std::atomic<bool> *stop = nullptr;
-  /// Reshardings of earlier programs; null: there are none.
-  KnownReshardings *reshardings = nullptr;
+  /// Costs of earlier problems; null: none are known.
+  KnownCosts *known = nullptr;
 };
 
 struct OperatorsResult {

@@ -39,11 +39,11 @@ public:
   /// reshard.
   static mlir::FailureOr<std::optional<ReshardSequences>>
   ofGlobalProgram(mlir::ModuleOp module, const ClusterChoice &cluster);
-  ReshardSequences(MeshRef mesh, MeshTopology topology, AxisMask closed = 0)
-      : mesh(mesh), planner(std::move(topology), closed) {}
+  ReshardSequences(MeshRef mesh, std::shared_ptr<KnownReshardings> reshardings)
+      : mesh(mesh), reshardings(std::move(reshardings)) {}
 
   MeshRef getMesh() const { return mesh; }
-  const MeshTopology &getTopology() const { return planner.getTopology(); }
+  const MeshTopology &getTopology() const { return reshardings->getTopology(); }
 
   /// Returns the steps from one sharding of a tensor to another. Empty if the
   /// shardings differ only in axes of size 1. The shardings must have the
@@ -54,14 +54,17 @@ public:
   CollectiveCost getCost(mlir::RankedTensorType type, ShardingAttr from,
                          ShardingAttr to);
 
-private:
+  /// Returns the steps with the axes' numbers instead of their names.
   const Resharding &find(mlir::RankedTensorType type, ShardingAttr from,
                          ShardingAttr to);
+
+private:
   TensorLayout getLayout(ShardingAttr sharding) const;
 
   MeshRef mesh;
-  ReshardingPlanner planner;
-  std::map<std::tuple<const void *, const void *, const void *>, Resharding>
+  std::shared_ptr<KnownReshardings> reshardings;
+  std::map<std::tuple<const void *, const void *, const void *>,
+           const Resharding *>
       known;
 };
 

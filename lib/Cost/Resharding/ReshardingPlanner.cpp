@@ -221,3 +221,17 @@ Resharding ReshardingPlanner::findExactly(ArrayRef<int64_t> shape,
     searcher = std::make_unique<Searcher>(*topology, geometry, key);
   return searcher->find(from, to);
 }
+
+const Resharding &KnownReshardings::find(ArrayRef<int64_t> shape,
+                                         int64_t elementBytes,
+                                         const TensorLayout &from,
+                                         const TensorLayout &to) {
+  auto getKey = [](const TensorLayout &layout) {
+    return Layout(layout.dims, layout.partial, layout.isMax);
+  };
+  auto [entry, isNew] = known.try_emplace(
+      Key(shape.vec(), elementBytes, getKey(from), getKey(to)));
+  if (isNew)
+    entry->second = planner.find(shape, elementBytes, from, to);
+  return entry->second;
+}

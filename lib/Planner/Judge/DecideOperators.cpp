@@ -37,7 +37,7 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
   Prices &price = prices[candidate.getName()];
   options.microBatches = price.microBatches;
   options.exposure = price.factors;
-  options.reshardings = &reshardings;
+  options.known = &knownCosts;
   std::vector<int64_t> sizes;
   for (const PlanAxis &axis : options.base.mesh)
     sizes.push_back(axis.size);
@@ -68,6 +68,9 @@ llvm::Error Judge::findPrices(const Candidate &candidate, ProgramSize size,
   auto getExposure = [&](Compiled &compiled, const Simulation &simulation) {
     return getSimulatedExposure(*compiled.module, simulation, request.cluster);
   };
+  llvm::Expected<ModuleOp> step = getTrainingStep(size, candidate.microBatches);
+  if (!step)
+    return step.takeError();
   // The first prices are those of the standard plan. A program without roles
   // has none: its communication counts in full.
   Prices next;
@@ -119,7 +122,10 @@ llvm::Error Judge::findPrices(const Candidate &candidate, ProgramSize size,
     price.prediction.step = simulation->seconds;
     if (!best || simulation->seconds < best->prediction.step) {
       best = price;
-      best->plan = compiled->plan;
+      best->decided = {{*step, candidate.stageLayers, candidate.recomputeBytes,
+                        compiled->plan, std::nullopt}};
+      if (candidate.kinds.empty())
+        best->decided.front().figures = getFigures(candidate, *simulation);
     }
     std::string text = writePlan(compiled->plan);
     isFixed = text == last;
@@ -132,11 +138,7 @@ llvm::Error Judge::findPrices(const Candidate &candidate, ProgramSize size,
     next.factors.approach(*exposure);
   }
   // Judging the same program need not decide its operators again.
-  llvm::Expected<ModuleOp> decided =
-      getTrainingStep(size, candidate.microBatches);
-  if (!decided)
-    return decided.takeError();
-  best->decided = *decided;
+  best->isSettled = true;
   best->prediction.rounds = rounds;
   best->prediction.isFixed = isFixed;
   prices[name] = *best;

@@ -22,7 +22,7 @@ static constexpr double kMostSaved = 0.6, kSlack = 0.03;
 Judge::Judge(const PlanRequest &request)
     : request(request),
       context(*request.program.dialects, MLIRContext::Threading::DISABLED),
-      messages(std::make_unique<Messages>(&context)) {
+      messages(std::make_unique<Messages>(&context)), cluster(request.cluster) {
   context.printOpOnDiagnostic(false);
 }
 
@@ -123,10 +123,15 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
     size.layers = kFewLayers;
   if (llvm::Error problem = findPrices(candidate, size, candidate.microBatches))
     return std::move(problem);
-  const Prices &price = prices[candidate.getName()];
-  if (price.plan && price.decided == module)
-    return *price.plan;
-  return decideOperators(module, candidate, std::move(*plan));
+  Prices &price = prices[candidate.getName()];
+  if (const Decided *known = price.find(module, candidate))
+    return known->plan;
+  llvm::Expected<Plan> decided =
+      decideOperators(module, candidate, std::move(*plan));
+  if (decided && price.isSettled)
+    price.decided.push_back({module, candidate.stageLayers,
+                             candidate.recomputeBytes, *decided, std::nullopt});
+  return decided;
 }
 
 static CompileOptions makeOptions(const PlanRequest &request,
@@ -150,9 +155,13 @@ llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
   if (!plan)
     return plan.takeError();
   CompileOptions options = makeOptions(request, candidate, *plan);
-  Cluster cluster = orderKinds(request.cluster, candidate.kinds);
-  cluster.device.memory = memory.value_or(cluster.device.memory);
-  options.cluster = ClusterChoice(cluster);
+  if (memory || !candidate.kinds.empty()) {
+    Cluster other = orderKinds(request.cluster, candidate.kinds);
+    other.device.memory = memory.value_or(other.device.memory);
+    options.cluster = ClusterChoice(std::move(other));
+  } else {
+    options.cluster = cluster;
+  }
   options.verification = request.verification;
   OwningOpRef<ModuleOp> module(step->clone());
   messages->clear();
@@ -215,30 +224,50 @@ llvm::Expected<Simulation> Judge::simulateStep(ModuleOp module,
   return std::move(*simulation);
 }
 
+PlanFigures Judge::getFigures(const Candidate &candidate,
+                              const Simulation &simulation) const {
+  PlanFigures figures;
+  figures.seconds = simulation.seconds;
+  figures.exposed = simulation.exposed;
+  figures.memory = simulation.memory.plan;
+  figures.mixed = simulation.mixed;
+  figures.exposure = getExposure(candidate);
+  figures.peak = getPeakShares(simulation);
+  if (!request.cluster.groups.empty())
+    figures.extraMemory =
+        simulation.memory.capacity - request.cluster.device.memory;
+  return figures;
+}
+
 llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
                                        std::optional<int64_t> layers,
                                        std::optional<int64_t> memory) {
-  llvm::Expected<Compiled> compiled =
-      compile(candidate,
-              {request.program.rows / candidate.microBatches, layers}, memory);
+  ProgramSize size{request.program.rows / candidate.microBatches, layers};
+  if (candidate.decidesOperators && candidate.kinds.empty() && !memory) {
+    // To decide the operators, this program may have been simulated.
+    llvm::Expected<ModuleOp> step =
+        getTrainingStep(size, candidate.microBatches);
+    if (!step)
+      return step.takeError();
+    llvm::Expected<Plan> plan = makePlan(*step, candidate);
+    if (!plan)
+      return plan.takeError();
+    const Decided *known = prices[candidate.getName()].find(*step, candidate);
+    if (known && known->figures) {
+      Judgement judgement{std::move(*plan), *known->figures};
+      judgement.figures.exposure = getExposure(candidate);
+      return judgement;
+    }
+  }
+  llvm::Expected<Compiled> compiled = compile(candidate, size, memory);
   if (!compiled)
     return compiled.takeError();
-  ModuleOp module = *compiled->module;
-  llvm::Expected<Simulation> simulation =
-      simulateStep(module, orderKinds(request.cluster, candidate.kinds));
+  llvm::Expected<Simulation> simulation = simulateStep(
+      *compiled->module, orderKinds(request.cluster, candidate.kinds));
   if (!simulation)
     return simulation.takeError();
-  PlanFigures figures;
-  figures.seconds = simulation->seconds;
-  figures.exposed = simulation->exposed;
-  figures.memory = simulation->memory.plan;
-  figures.mixed = simulation->mixed;
-  figures.exposure = getExposure(candidate);
-  figures.peak = getPeakShares(*simulation);
-  if (!request.cluster.groups.empty())
-    figures.extraMemory =
-        simulation->memory.capacity - request.cluster.device.memory;
-  return Judgement{std::move(compiled->plan), figures};
+  return Judgement{std::move(compiled->plan),
+                   getFigures(candidate, *simulation)};
 }
 
 llvm::Expected<std::vector<SplitOption>>
@@ -336,7 +365,7 @@ llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
     if (llvm::Error problem =
             findPrices(pair, {rows, 2 * layers}, candidate.microBatches))
       return std::move(problem);
-    prices.insert({candidate.getName(), prices[pair.getName()].withoutPlan()});
+    prices.insert({candidate.getName(), prices[pair.getName()].withoutPlans()});
   }
   std::vector<CompiledStages> few, more;
   for (auto [i, inStage] : llvm::enumerate(kInStage)) {

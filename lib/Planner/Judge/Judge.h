@@ -62,7 +62,7 @@ public:
   /// Copies the prices of communication that another judge has learned.
   void learnPrices(const Judge &other) {
     for (const auto &[name, price] : other.prices)
-      prices.insert({name, price.withoutPlan()});
+      prices.insert({name, price.withoutPlans()});
   }
   /// Returns how the communication of the candidate is priced, if its operators
   /// were decided one by one.
@@ -83,6 +83,16 @@ private:
     Plan plan;
     mlir::OwningOpRef<mlir::ModuleOp> module;
   };
+  /// The plan of a program after autodiff whose operators were decided.
+  struct Decided {
+    mlir::ModuleOp step;
+    /// What the plan states beside the candidate's name.
+    std::vector<int64_t> stageLayers;
+    int64_t recomputeBytes;
+    Plan plan;
+    /// The figures with the order of kinds of the cluster, if it was simulated.
+    std::optional<PlanFigures> figures;
+  };
   /// How communication is priced where operators are decided one by one.
   struct Prices {
     Exposure factors;
@@ -91,17 +101,25 @@ private:
     double expected = 0;
     /// The micro-batches of the step for which operators are decided.
     int64_t microBatches = 1;
-    /// A program whose operators were decided with these factors, and its plan.
-    mlir::ModuleOp decided;
-    std::optional<Plan> plan;
+    /// Programs whose operators were decided with these factors.
+    llvm::SmallVector<Decided, 2> decided;
+    /// Whether the factors are final.
+    bool isSettled = false;
 
     /// Returns these prices for another candidate or judge, whose programs and
     /// plans are its own.
-    Prices withoutPlan() const {
+    Prices withoutPlans() const {
       Prices copy = *this;
-      copy.decided = {};
-      copy.plan.reset();
+      copy.decided.clear();
       return copy;
+    }
+    const Decided *find(mlir::ModuleOp step, const Candidate &candidate) const {
+      const auto *found = llvm::find_if(decided, [&](const Decided &known) {
+        return known.step == step &&
+               known.stageLayers == candidate.stageLayers &&
+               known.recomputeBytes == candidate.recomputeBytes;
+      });
+      return found == decided.end() ? nullptr : found;
     }
   };
   llvm::Expected<Compiled> compile(const Candidate &candidate, ProgramSize size,
@@ -115,6 +133,9 @@ private:
   /// Makes the plan of a candidate for a module after autodiff.
   llvm::Expected<Plan> makePlan(mlir::ModuleOp module,
                                 const Candidate &candidate);
+  /// Returns the figures of a simulated step of the candidate.
+  PlanFigures getFigures(const Candidate &candidate,
+                         const Simulation &simulation) const;
   /// Simulates a step of a compiled program.
   llvm::Expected<Simulation> simulateStep(mlir::ModuleOp module,
                                           const Cluster &cluster);
@@ -138,7 +159,8 @@ private:
   std::unique_ptr<Messages> messages;
   std::map<Key, mlir::OwningOpRef<mlir::ModuleOp>> steps;
   std::map<std::string, Prices> prices; ///< by name of the candidate
-  KnownReshardings reshardings;
+  KnownCosts knownCosts;
+  ClusterChoice cluster; ///< that of the request
 };
 
 } // namespace heddle

@@ -25,14 +25,15 @@ void heddle::closeSchedule(Candidate &candidate) {
 /// Decides the operators of the best meshes one by one, because the standard
 /// plan splits them all alike. Of pipelines, only the best plan's operators are
 /// decided, and only if it waits for communication. Judges the plans that may
-/// be better by more than simulations can resolve.
+/// be better by more than simulations can resolve. If deciding gains nothing
+/// for the best mesh, that is the only one.
 void PlanSearch::decideOperatorsOfBest() {
-  std::vector<SearchEntry> decided;
   std::set<MeshSizes> seen;
   for (const SearchEntry &entry : entries)
     if (entry.candidate.decidesOperators)
       seen.insert(getSizes(entry.candidate));
-  while (seen.size() < kMostDecided) {
+  bool pays = true;
+  while (pays && seen.size() < kMostDecided) {
     int64_t next = findBest(report.judged, [&](size_t index) {
       const Candidate &candidate = report.judged[index].candidate;
       return !seen.count(getSizes(candidate)) && !candidate.decidesOperators &&
@@ -46,26 +47,26 @@ void PlanSearch::decideOperatorsOfBest() {
     });
     if (next < 0)
       break;
-    SearchEntry &entry = decided.emplace_back();
+    double standard = report.judged[next].figures.seconds;
+    SearchEntry entry;
     entry.candidate = report.judged[next].candidate;
     seen.insert(getSizes(entry.candidate));
     closeSchedule(entry.candidate);
     entry.candidate.decidesOperators = true;
-    entry.index = entries.size() + decided.size() - 1;
+    entry.index = entries.size();
     entry.keys = keys.get(entry.candidate);
     llvm::Expected<CandidateBounds> rated = bounds->rate(entry.candidate);
     if (rated)
       entry.bounds.seconds = rated->seconds;
     else
       llvm::consumeError(rated.takeError());
+    ++report.candidates;
+    entries.push_back(std::move(entry));
+    if (entries.back().bounds.seconds >= getEnough())
+      continue;
+    size_t index = report.judged.size();
+    judgeRound({&entries.back()});
+    const JudgedCandidate &decided = report.judged[index];
+    pays = !decided.error.empty() || decided.figures.seconds < standard;
   }
-  report.candidates += int64_t(decided.size());
-  llvm::append_range(entries, std::move(decided));
-  std::vector<SearchEntry *> round;
-  for (SearchEntry &entry : entries)
-    if (entry.candidate.decidesOperators && !entry.isJudged &&
-        entry.bounds.seconds < getEnough())
-      round.push_back(&entry);
-  if (!round.empty())
-    judgeRound(round);
 }

@@ -43,7 +43,11 @@ public:
   Greedy(const StageSchedule &empty, const Rule &rule)
       : schedule(empty), rule(rule), numStages(empty.getNumStages()),
         forward(numStages), backward(numStages), inFlight(empty.devices.size()),
-        hasRunBackward(empty.devices.size()), pending(empty.devices.size()) {}
+        hasRunBackward(empty.devices.size()), pending(empty.devices.size()),
+        stagesOf(empty.devices.size()), mayChoose(empty.devices.size(), true) {
+    for (int64_t stage = numStages - 1; stage >= 0; --stage)
+      stagesOf[empty.deviceOf[stage]].push_back(stage);
+  }
 
   /// Returns the schedule. It lacks tasks if the rule comes to a halt.
   StageSchedule run();
@@ -56,6 +60,9 @@ private:
   void add(StageWork work, int64_t stage, int64_t number, int64_t device,
            double time);
   bool hasRoom(int64_t stage, int64_t device) const;
+  /// Lets the devices choose again that a task of the stage may have held up:
+  /// its own device, and those of the neighbouring stages.
+  void wake(int64_t stage);
   static bool isDone(const std::vector<double> &ends, int64_t number,
                      double now) {
     return number < int64_t(ends.size()) && ends[number] <= now;
@@ -70,6 +77,13 @@ private:
   std::vector<bool> hasRunBackward; ///< by device
   std::vector<std::deque<std::pair<int64_t, int64_t>>> pending;
   std::vector<double> freeAt;
+  std::vector<std::vector<int64_t>> stagesOf; ///< by device, the last one first
+  /// By device: whether something has changed since it last found no task.
+  std::vector<bool> mayChoose;
+  /// The times at which devices become free, and the stages of their last
+  /// tasks.
+  using End = std::pair<double, int64_t>;
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends;
 };
 
 } // namespace
@@ -118,8 +132,8 @@ bool Greedy::hasRoom(int64_t stage, int64_t device) const {
     return inFlight[device] < most &&
            (!isFirst || inFlight[device] < rule.mostAtFirst);
   int64_t reserved = inFlight[device];
-  for (int64_t other = stage + 1; other < numStages; ++other)
-    if (schedule.deviceOf[other] == device)
+  for (int64_t other : stagesOf[device])
+    if (other > stage)
       reserved +=
           int64_t(forward[stage].size()) - int64_t(forward[other].size()) + 1;
   return reserved < most;
@@ -133,9 +147,7 @@ bool Greedy::choose(int64_t device) {
   std::optional<std::pair<int64_t, int64_t>> back; // micro-batch, stage
   std::optional<int64_t> ahead;
   bool isForwardFirst = rule.reservesRoom && hasRunBackward[device];
-  for (int64_t stage = numStages - 1; stage >= 0; --stage) {
-    if (schedule.deviceOf[stage] != device)
-      continue;
+  for (int64_t stage : stagesOf[device]) {
     auto number = int64_t(backward[stage].size());
     if (stage + 1 < numStages && isDone(forward[stage], number, now) &&
         isDone(backward[stage + 1], number, now) &&
@@ -160,18 +172,33 @@ bool Greedy::choose(int64_t device) {
   return true;
 }
 
+void Greedy::wake(int64_t stage) {
+  for (int64_t other = std::max<int64_t>(stage - 1, 0);
+       other <= std::min(stage + 1, numStages - 1); ++other)
+    mayChoose[schedule.deviceOf[other]] = true;
+}
+
 StageSchedule Greedy::run() {
   auto devices = int64_t(schedule.devices.size());
   freeAt.assign(devices, 0);
-  std::priority_queue<double, std::vector<double>, std::greater<>> times;
-  times.push(0);
-  while (!times.empty()) {
-    now = times.top();
-    while (!times.empty() && times.top() <= now)
-      times.pop();
-    for (int64_t device = 0; device < devices; ++device)
-      if (freeAt[device] <= now && choose(device))
-        times.push(freeAt[device]);
+  // At each time, devices choose in the order of their numbers. A device that
+  // found no task finds none until a task of its own or of a neighbouring stage
+  // ends.
+  for (bool isBegin = true; isBegin || !ends.empty(); isBegin = false) {
+    now = isBegin ? 0 : ends.top().first;
+    for (; !ends.empty() && ends.top().first <= now; ends.pop())
+      wake(ends.top().second);
+    for (int64_t device = 0; device < devices; ++device) {
+      if (!mayChoose[device] || freeAt[device] > now)
+        continue;
+      mayChoose[device] = choose(device);
+      if (!mayChoose[device])
+        continue;
+      ends.push({freeAt[device], schedule.devices[device].back().stage});
+      // Devices with larger numbers see a task that takes no time at once.
+      if (freeAt[device] <= now)
+        wake(schedule.devices[device].back().stage);
+    }
   }
   return std::move(schedule);
 }

@@ -121,6 +121,33 @@ TEST(Cluster, ChoiceReadsItsFileOnce) {
   llvm::sys::fs::remove(path);
 }
 
+// Passes and programs on one cluster share what was searched for. Another
+// memory makes another choice, because topologies state it, too.
+TEST(Cluster, CopiesOfAChoiceShareReshardings) {
+  ClusterChoice choice(llvm::cantFail(loadCluster("dgx-a100:1")));
+  ClusterChoice copy = choice;
+  auto known = llvm::cantFail(choice.getReshardings({2, 4}, /*closed=*/0));
+  const TensorLayout whole{{{}}}, split{{{0}}};
+  const Resharding *found = &known->find({8}, 4, split, whole);
+  EXPECT_EQ(found->steps.size(), 1u);
+  EXPECT_EQ(found->cost.seconds, ReshardingPlanner(known->getTopology())
+                                     .find({8}, 4, split, whole)
+                                     .cost.seconds);
+  EXPECT_NE(llvm::cantFail(copy.getReshardings({4, 2}, 0)), known);
+  EXPECT_NE(llvm::cantFail(copy.getReshardings({2, 4}, 1)), known);
+  auto again = llvm::cantFail(copy.getReshardings({2, 4}, 0));
+  EXPECT_EQ(again, known);
+  EXPECT_EQ(&again->find({8}, 4, split, whole), found);
+  // Only the latest meshes are kept.
+  for (int64_t size : {1, 2, 4, 8})
+    llvm::cantFail(choice.getReshardings({size}, 0));
+  EXPECT_NE(llvm::cantFail(choice.getReshardings({2, 4}, 0)), known);
+  EXPECT_EQ(
+      llvm::toString(choice.getReshardings({16}, 0).takeError()),
+      "expected a mesh of at most the 8 devices of the cluster 'dgx-a100', "
+      "got one of 16");
+}
+
 TEST(Cluster, ErrorsNameThePath) {
   EXPECT_EQ(errorOf(parseCluster("{\"version\": 1\n \"name\"", "c.json")),
             "c.json:2:7: expected JSON: syntax error while parsing object - "

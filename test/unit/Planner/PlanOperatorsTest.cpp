@@ -136,10 +136,10 @@ TEST_F(PlanOperatorsTest, IsNoWorseThanStandardPlans) {
       }
 }
 
-// Known reshardings save time and change nothing, for other meshes neither.
-TEST_F(PlanOperatorsTest, RemembersReshardings) {
+// Known costs save time and change nothing, for other meshes neither.
+TEST_F(PlanOperatorsTest, RemembersCosts) {
   OwningOpRef<ModuleOp> few = makeStep(2), many = makeStep(3);
-  KnownReshardings known;
+  KnownCosts known;
   for (ModuleOp module : {*few, *many})
     for (const std::vector<PlanAxis> &mesh :
          {std::vector<PlanAxis>{{"dp", 2}, {"tp", 2}},
@@ -151,7 +151,7 @@ TEST_F(PlanOperatorsTest, RemembersReshardings) {
           options.exposure.set(ReshardingStep::Kind(kind), 0, exposed);
         MeshTopology topology = makeTopology(options.base, 1e8);
         auto alone = planOperators(module, topology, options);
-        options.reshardings = &known;
+        options.known = &known;
         auto reminded = planOperators(module, topology, options);
         ASSERT_TRUE(succeeded(alone) && succeeded(reminded)) << diagnostics;
         EXPECT_EQ(writePlan(reminded->plan), writePlan(alone->plan));

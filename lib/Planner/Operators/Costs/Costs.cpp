@@ -25,19 +25,25 @@ ReshardingStep::Kind heddle::getCollectiveKind(Operation *collective) {
 /// Copies a topology: the search for reshardings owns one.
 static MeshTopology copyOf(const MeshTopology &topology) { return topology; }
 
-ReshardSequences &KnownReshardings::get(MeshRef mesh,
-                                        const MeshTopology &topology) {
+KnownCosts::OfMesh &KnownCosts::get(MeshRef mesh,
+                                    const MeshTopology &topology) {
   const void *key = mesh.mesh.getAsOpaquePointer();
   auto known = ofMesh.find(key);
   if (known == ofMesh.end())
-    known = ofMesh.emplace(key, ReshardSequences(mesh, copyOf(topology))).first;
+    known =
+        ofMesh
+            .emplace(key, OfMesh{ReshardSequences(
+                                     mesh, std::make_shared<KnownReshardings>(
+                                               copyOf(topology))),
+                                 LocalParts()})
+            .first;
   return known->second;
 }
 
 Costs::Costs(MeshRef mesh, const MeshTopology &topology,
-             const Exposure &exposure, KnownReshardings *reshardings)
+             const Exposure &exposure, KnownCosts *known)
     : mesh(mesh), topology(topology), exposure(exposure),
-      sequences((reshardings ? *reshardings : own).get(mesh, topology)) {}
+      ofMesh((known ? *known : own).get(mesh, topology)) {}
 
 //===----------------------------------------------------------------------===//
 // Reshardings
@@ -47,19 +53,21 @@ double Costs::getSeconds(RankedTensorType type, ShardingAttr from,
                          ShardingAttr to) {
   if (from == to)
     return 0;
-  auto [entry, isNew] =
-      known.try_emplace({type.getAsOpaquePointer(), from.getAsOpaquePointer(),
-                         to.getAsOpaquePointer()},
-                        0.0);
+  auto [entry, isNew] = exposedSeconds.try_emplace({type.getAsOpaquePointer(),
+                                                    from.getAsOpaquePointer(),
+                                                    to.getAsOpaquePointer()},
+                                                   0.0);
   if (!isNew)
     return entry->second;
-  double seconds = 0;
-  for (const ReshardStep &step : sequences.plan(type, from, to)) {
-    int level = topology.getOutermostLevel(getAxisMask(mesh.mesh, step.axes));
-    seconds += step.cost.seconds * exposure.get(step.kind, level);
+  for (const ReshardingStep &step :
+       ofMesh.reshardings.find(type, from, to).steps) {
+    AxisMask mask = 0;
+    for (unsigned axis : step.axes)
+      mask |= AxisMask(1) << axis;
+    entry->second += step.cost.seconds *
+                     exposure.get(step.kind, topology.getOutermostLevel(mask));
   }
-  return known[{type.getAsOpaquePointer(), from.getAsOpaquePointer(),
-                to.getAsOpaquePointer()}] = seconds;
+  return entry->second;
 }
 
 int64_t Costs::getBytes(RankedTensorType type, ShardingAttr sharding) const {
@@ -70,26 +78,75 @@ int64_t Costs::getBytes(RankedTensorType type, ShardingAttr sharding) const {
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// Returns the seconds of an op whose local form consists of several ops.
-FailureOr<double> Costs::getExchangeSeconds(const OpClass &made,
-                                            const FactorAxes &axes,
-                                            double peak) {
+/// Returns all that an op without regions and its axes consist of, except its
+/// name: equal layers have different ones.
+static KnownCosts::OpKey getKey(Operation *op, const FactorAxes &axes) {
+  KnownCosts::OpKey key = {op->getName().getAsOpaquePointer()};
+  for (NamedAttribute attribute : op->getAttrs())
+    if (attribute.getName() != kNameAttrName) {
+      key.push_back(attribute.getName().getAsOpaquePointer());
+      key.push_back(attribute.getValue().getAsOpaquePointer());
+    }
+  key.push_back(nullptr);
+  for (Type type : op->getOperandTypes())
+    key.push_back(type.getAsOpaquePointer());
+  key.push_back(nullptr);
+  for (Type type : op->getResultTypes())
+    key.push_back(type.getAsOpaquePointer());
+  for (const Axes &ofFactor : axes) {
+    key.push_back(nullptr);
+    for (StringAttr axis : ofFactor)
+      key.push_back(axis.getAsOpaquePointer());
+  }
+  return key;
+}
+
+/// Returns the parts of an op whose local form consists of several ops. None if
+/// it cannot be localized with these axes.
+std::optional<std::vector<LocalPart>>
+Costs::findLocalParts(const OpClass &made, const FactorAxes &axes,
+                      double peak) {
   const ClusterDevice &device = topology.getCluster().device;
-  double seconds = 0;
+  std::vector<LocalPart> parts;
   LogicalResult status = forEachLocalOp(made, axes, mesh, [&](Operation *op) {
     if (AxisListAttr list = getCollectiveAxes(op)) {
       AxisMask mask = getAxisMask(mesh.mesh, list.getAxes());
-      seconds +=
-          getCollectiveCost(op, mesh.mesh, topology).seconds *
-          exposure.get(getCollectiveKind(op), topology.getOutermostLevel(mask));
+      parts.push_back(
+          {getCollectiveCost(op, mesh.mesh, topology).seconds,
+           std::pair(getCollectiveKind(op), topology.getOutermostLevel(mask))});
     } else if (auto model = dyn_cast<WorkOpInterface>(op)) {
       Work work = model.getWork();
       if (work.flops != 0 || work.bytesRead + work.bytesWritten != 0)
-        seconds += getRooflineSeconds(work, peak, device);
+        parts.push_back({getRooflineSeconds(work, peak, device), std::nullopt});
     }
   });
   if (failed(status))
-    return failure();
+    return std::nullopt;
+  return parts;
+}
+
+/// Returns the seconds of an op whose local form consists of several ops. None
+/// if it cannot be localized with these axes.
+std::optional<double> Costs::getExchangeSeconds(const OpClass &made,
+                                                const FactorAxes &axes,
+                                                double peak) {
+  std::optional<std::vector<LocalPart>> found, *parts = &found;
+  if (made.op()->getNumRegions() == 0) {
+    auto [known, isNew] = ofMesh.parts.try_emplace(getKey(made.op(), axes));
+    if (isNew)
+      known->second = findLocalParts(made, axes, peak);
+    parts = &known->second;
+  } else {
+    found = findLocalParts(made, axes, peak);
+  }
+  if (!*parts)
+    return std::nullopt;
+  double seconds = 0;
+  for (const LocalPart &part : **parts)
+    seconds +=
+        part.seconds * (part.collective ? exposure.get(part.collective->first,
+                                                       part.collective->second)
+                                        : 1);
   return seconds;
 }
 
@@ -101,9 +158,8 @@ FailureOr<double> Costs::getSeconds(const OpClass &made,
   if (failed(peak))
     return failure();
   if (hasExchange(made, axes))
-    if (FailureOr<double> seconds = getExchangeSeconds(made, axes, *peak);
-        succeeded(seconds))
-      return *seconds;
+    if (std::optional<double> found = getExchangeSeconds(made, axes, *peak))
+      return *found;
   Work work = getLocalWork(made, axes, mesh);
   if (work.flops == 0 && work.bytesRead + work.bytesWritten == 0)
     return 0.0;

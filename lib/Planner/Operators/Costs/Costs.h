@@ -16,9 +16,9 @@ ReshardingStep::Kind getCollectiveKind(mlir::Operation *collective);
 /// exposure.
 class Costs {
 public:
-  /// Looks reshardings up in `reshardings` first. Null: none are known.
+  /// Looks costs up in `known` first. Null: none are known.
   Costs(MeshRef mesh, const MeshTopology &topology, const Exposure &exposure,
-        KnownReshardings *reshardings = nullptr);
+        KnownCosts *known = nullptr);
 
   MeshRef getMesh() const { return mesh; }
 
@@ -34,16 +34,19 @@ public:
   int64_t getBytes(mlir::RankedTensorType type, ShardingAttr sharding) const;
 
 private:
-  mlir::FailureOr<double>
-  getExchangeSeconds(const OpClass &made, const FactorAxes &axes, double peak);
+  std::optional<std::vector<LocalPart>>
+  findLocalParts(const OpClass &made, const FactorAxes &axes, double peak);
+  std::optional<double> getExchangeSeconds(const OpClass &made,
+                                           const FactorAxes &axes, double peak);
 
   MeshRef mesh;
   const MeshTopology &topology;
   const Exposure &exposure;
-  KnownReshardings own;
-  ReshardSequences &sequences;
+  KnownCosts own;
+  KnownCosts::OfMesh &ofMesh;
+  /// Exposed seconds by type and shardings.
   llvm::DenseMap<std::tuple<const void *, const void *, const void *>, double>
-      known;
+      exposedSeconds;
 };
 
 } // namespace heddle

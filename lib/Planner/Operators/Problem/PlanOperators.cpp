@@ -159,7 +159,7 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
   FailureOr<Program> program = Program::create(module, reading);
   if (failed(program))
     return failure();
-  Costs costs(*mesh, topology, options.exposure, options.reshardings);
+  Costs costs(*mesh, topology, options.exposure, options.known);
   FailureOr<OperatorProblem> problem =
       buildProblem(*program, costs, options, module);
   if (failed(problem))
