@@ -68,11 +68,12 @@ double BoundModel::getTraffic(const Candidate &candidate,
   // With bf16 products, parameters and activations may travel in bf16.
   double narrow = request.training.bf16 ? 0.5 : 1;
   LinkBounds links(topology);
-  // Operators that are computed whole exchange no sums, and those that are
-  // decided one by one may exchange others.
-  if (request.pins.replicated.empty() && !candidate.decidesOperators)
+  // Operators that are computed whole exchange no sums. Those that are decided
+  // one by one, or that the user states, may exchange others.
+  bool isStandard = !candidate.decidesOperators && !statesSplits();
+  if (request.pins.replicated.empty() && isStandard)
     links.add(axes.tensor, one.tensorSums * part, 2 * micro);
-  if (!candidate.decidesOperators) {
+  if (isStandard && !statesStorage()) {
     // Gradients that are stored in parts are added up in each micro-batch.
     bool addsAlways = candidate.zeroLevel >= 2;
     links.add(addsAlways ? axes.storage : replicas, one.gradients / tensor,
@@ -86,9 +87,8 @@ double BoundModel::getTraffic(const Candidate &candidate,
       // last layer, one gather may serve both passes.
       double others = double(request.program.layers.value_or(1) - 1) /
                       double(candidate.mesh.pipeline);
-      if (!statesSplits() && !statesStorage())
-        links.add(axes.storage, others * layer.readTwice / tensor * narrow,
-                  micro * double(2 * candidate.subBatches - 1));
+      links.add(axes.storage, others * layer.readTwice / tensor * narrow,
+                micro * double(2 * candidate.subBatches - 1));
     } else
       links.add(axes.storage, one.parameters / tensor, 1);
   }
