@@ -2,7 +2,8 @@
 //
 // The kernels of a module must not depend on modules that the process compiled
 // before. In this program, memory that is freed is used again as soon as
-// possible, so modules and functions get the addresses of earlier ones.
+// possible, so modules and functions get the addresses of earlier ones. The
+// program has one thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <malloc.h>
 #include <new>
+#include <utility>
 
 namespace {
 
@@ -33,7 +35,8 @@ void *operator new(size_t size) {
   throw std::bad_alloc();
 }
 void operator delete(void *memory) noexcept {
-  size_t index = memory ? malloc_usable_size(memory) / 16 : 0;
+  size_t usable = memory ? malloc_usable_size(memory) : 0;
+  size_t index = usable < 24 ? 0 : (usable - 8) / 16;
   if (index == 0 || index >= std::size(kept))
     return std::free(memory);
   auto *block = static_cast<FreeBlock *>(memory);
