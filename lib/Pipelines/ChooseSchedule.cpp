@@ -311,21 +311,22 @@ void Chooser::fillMemory(VariantPrediction first) {
     return;
   double limit = double(first.capacity - first.fixed), fill = getFill(first);
   double fits = 0, exceeds = std::numeric_limits<double>::infinity();
-  bool isSame = false; ///< as with the limit before
+  int numSame = 0; ///< latest limits with which the program is the same
   for (int i = 0; i < kTries; ++i) {
     (fill <= 1 ? fits : exceeds) = limit;
-    if (fill <= 1 && fill >= kFull)
+    // If smaller limits change nothing, everything is computed again.
+    if ((fill <= 1 && fill >= kFull) || (fill > 1 && numSame == 2))
       return;
     // The used bytes grow with the limit, about in proportion.
     limit *= (1 + kFull) / 2 / fill;
-    if (limit <= fits || limit >= exceeds || isSame)
+    if (limit <= fits || limit >= exceeds || numSame > 0)
       limit = (fits + exceeds) / 2;
     if (limit < 1 || limit > double(kMaxRecomputeBytes) ||
         !tryVariant(
             {first.variant.subBatches, RecomputeMode::Optimal, int64_t(limit)}))
       return;
     double before = std::exchange(fill, getFill(choice.tried.back()));
-    isSame = fill == before;
+    numSame = fill == before ? numSame + 1 : 0;
   }
 }
 

@@ -392,8 +392,10 @@ static int trainSession(fs::path artifact, TrainFlags flags,
 int tools::runTrain(const fs::path &artifact, const TrainFlags &given) {
   TrainFlags flags = given;
   resumeAfterFailure(flags);
-  if (std::string problem = checkTrainFlags(flags); !problem.empty())
-    return reportError(problem);
+  if (std::string problem = checkTrainFlags(flags); !problem.empty()) {
+    reportError(problem);
+    return exitUsage; // `launch` does not try again
+  }
   stopOnSignals();
   runtime::SessionOptions options;
   if (runtime::Status status = joinJob(flags.session.hangTimeout, options);

@@ -16,6 +16,7 @@
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Cost/Cluster.h"
 #include "heddle/Plan/Plan.h"
+#include "heddle/Sharding/CollectiveCosts.h"
 #include "heddle/Support/Bytes.h"
 #include "heddle_rt/checkpoint.h"
 #include "heddle_rt/manifest.h"
@@ -277,33 +278,39 @@ static void describeVariables(mlir::ModuleOp module, bool all) {
   }
 }
 
-/// Prints the number and the bytes of each program's collectives by kind and
-/// mesh axes. A collective counts the bytes of its operand or of its result on
-/// one device, whichever are more.
+/// Prints the number of each program's collectives by kind and mesh axes, and
+/// the bytes that a device sends in them.
 static void describeCollectives(mlir::ModuleOp module) {
+  MeshRef mesh = getMesh(module);
+  if (!mesh)
+    return;
+  llvm::SmallVector<int64_t> sizes;
+  int64_t devices = 1;
+  for (MeshAxisAttr axis : mesh.mesh.getAxes()) {
+    sizes.push_back(axis.getSize());
+    devices *= axis.getSize();
+  }
+  // The bytes do not depend on the links.
+  auto topology =
+      llvm::cantFail(MeshTopology::create(makeUniformCluster(devices), sizes));
   for (auto function : module.getOps<mlir::func::FuncOp>()) {
-    std::map<std::string, std::pair<int64_t, double>> kinds;
+    std::map<std::string, std::pair<int64_t, int64_t>> kinds;
     function.walk([&](mlir::Operation *op) {
-      auto axes = op->getAttrOfType<AxisListAttr>("axes");
-      if (!llvm::isa_and_nonnull<comm::CommDialect>(op->getDialect()) ||
-          !axes || mlir::isMemoryEffectFree(op) || op->getNumResults() != 1)
+      AxisListAttr axes = getCollectiveAxes(op);
+      if (!axes)
         return;
       std::string kind = op->getName().stripDialect().str();
       for (mlir::StringAttr axis : axes.getAxes())
         kind += " " + axis.str();
-      double bytes = 0;
-      for (mlir::Value value :
-           {op->getOperand(0), mlir::Value(op->getResult(0))})
-        if (auto type = llvm::dyn_cast<mlir::RankedTensorType>(value.getType()))
-          bytes = std::max(bytes, double(getBytes(type)));
-      kinds[kind].first += 1;
-      kinds[kind].second += bytes;
+      auto &[times, bytes] = kinds[kind];
+      ++times;
+      bytes += getCollectiveCost(op, mesh.mesh, topology).bytes;
     });
-    for (auto &[kind, sizes] : kinds)
+    for (auto &[kind, sent] : kinds)
       llvm::outs() << llvm::format(
-          "@%-12s %-24s %6lld times  %10.2f MiB/device\n",
+          "@%-12s %-24s %6lld times, a device sends %10.2f MiB\n",
           function.getSymName().str().c_str(), kind.c_str(),
-          static_cast<long long>(sizes.first), inMiB(sizes.second));
+          static_cast<long long>(sent.first), inMiB(double(sent.second)));
   }
 }
 

@@ -214,8 +214,8 @@ void PlanSearch::summarize() {
       tooLarge);
   add("the lower bound of the time is not below the best plan's", tooSlow);
   add("the lower bound of the time is within 1 % of the best plan's", near);
-  add("the schedule could choose the same sub-batches and recomputation, and "
-      "what it chose was judged",
+  add("a judged candidate lets the schedule choose among these sub-batches and "
+      "recomputations",
       covered);
   add("the estimated memory exceeds the limit", unlikely);
   add("the estimated time exceeds the best plan's by more than its error",
@@ -223,5 +223,9 @@ void PlanSearch::summarize() {
   add("the estimated time is not below the best plan's, and the last rounds "
       "found nothing better",
       idle);
-  add("not compiled: the estimated time of others was less", untried);
+  add(report.isInterrupted
+          ? "not compiled: the search was interrupted"
+          : "not compiled: the limit of work (--work) was reached, and the "
+            "estimated time of others was less",
+      untried);
 }

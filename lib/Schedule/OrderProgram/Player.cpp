@@ -154,26 +154,49 @@ bool Player::force() {
   return false;
 }
 
+/// Removes the entry at an index of a heap, and returns its unit.
+template <typename Heap> static int32_t removeAt(Heap &heap, size_t index) {
+  int32_t unit = heap[index].second;
+  heap[index] = heap.back();
+  heap.pop_back();
+  if (index == heap.size())
+    return unit;
+  // The entry that filled the place goes up or down.
+  std::push_heap(heap.begin(), heap.begin() + index + 1, std::greater<>());
+  for (size_t child; (child = 2 * index + 1) < heap.size(); index = child) {
+    if (child + 1 < heap.size() && heap[child + 1] < heap[child])
+      ++child;
+    if (!(heap[child] < heap[index]))
+      break;
+    std::swap(heap[child], heap[index]);
+  }
+  return unit;
+}
+
 int32_t Player::take(Heap &ready) {
-  int32_t chosen = pop(ready);
-  if (liveBytes + growth[chosen] <= limits.liveBytes)
-    return chosen;
+  if (liveBytes + growth[ready.front().second] <= limits.liveBytes)
+    return pop(ready);
   // Beyond the limit, prefers the unit that needs the least memory. Looks at
-  // few units, so that the time stays linear.
-  constexpr int kLooks = 16;
-  SmallVector<Entry, kLooks> others;
-  while (!ready.empty() && others.size() < kLooks &&
-         liveBytes + growth[chosen] > limits.liveBytes) {
-    int32_t unit = pop(ready);
-    if (growth[unit] < growth[chosen])
-      std::swap(chosen, unit);
-    others.push_back({rank[unit], unit});
+  // few units, in the order of their ranks, so that the time stays linear. The
+  // next in this order is among the children of those that were looked at.
+  constexpr int kLooks = 17;
+  auto isLater = [&](size_t a, size_t b) { return ready[b] < ready[a]; };
+  SmallVector<size_t, kLooks + 1> next = {0};
+  size_t chosen = 0;
+  for (int look = 0; look < kLooks && !next.empty(); ++look) {
+    std::pop_heap(next.begin(), next.end(), isLater);
+    size_t index = next.pop_back_val();
+    if (growth[ready[index].second] < growth[ready[chosen].second])
+      chosen = index;
+    if (liveBytes + growth[ready[chosen].second] <= limits.liveBytes)
+      break;
+    for (size_t child : {2 * index + 1, 2 * index + 2})
+      if (child < ready.size()) {
+        next.push_back(child);
+        std::push_heap(next.begin(), next.end(), isLater);
+      }
   }
-  for (Entry entry : others) {
-    ready.push_back(entry);
-    std::push_heap(ready.begin(), ready.end(), std::greater<>());
-  }
-  return chosen;
+  return removeAt(ready, chosen);
 }
 
 void Player::fill(Queue &queue) {
