@@ -132,12 +132,14 @@ static void printReport(const PlanSearch &search, const std::string &command) {
     printBlocks(report.blocks);
     if (const auto &exposure = figures.exposure)
       llvm::outs() << llvm::format(
-          "operators were decided %lld times for a program of few layers: "
-          "%.6g s of waiting for communication expected, %.6g s simulated "
-          "(%+.1f %% of the step)%s\n",
-          static_cast<long long>(exposure->rounds), exposure->predicted,
-          exposure->simulated, 100 * exposure->getError(),
-          exposure->isFixed ? "" : "; the last two decisions differ");
+          "operators were decided %lld times for a program of few layers, "
+          "which "
+          "waits %.6g s for communication: %.1f %% of its step %s than "
+          "expected%s\n",
+          static_cast<long long>(exposure->rounds), exposure->simulated,
+          100 * std::abs(exposure->getError()),
+          static_cast<const char *>(exposure->getError() > 0 ? "less" : "more"),
+          exposure->isFixed ? "" : "; further rounds might decide otherwise");
     if (!report.winner.kinds.empty())
       llvm::outs() << "kinds of device along the pipeline: "
                    << llvm::join(getKinds(search), ", ")
@@ -180,6 +182,10 @@ static void printReport(const PlanSearch &search, const std::string &command) {
   };
   printSkipped(true, "");
   printSkipped(false, "meshes and batches without candidates\n");
+  int64_t devices = request.cluster.getNumDevices();
+  if (report.plan && request.devices < devices)
+    llvm::outs() << "devices: the first " << request.devices
+                 << " of the cluster's " << devices << "\n";
   if (report.plan)
     llvm::outs() << "to compile it: " << command << "\n";
   if (report.isInterrupted)
@@ -373,6 +379,8 @@ static int runPlan(PlanCommandFlags &flags) {
     writeReport(*search, command);
   else
     printReport(*search, command);
+  if (report.plan && flags.output.empty() && !flags.json)
+    llvm::outs() << "the plan is not kept: -o FILE writes it\n";
   llvm::outs().flush();
   if (!report.plan)
     return report.isInterrupted ? exitInterrupted : exitFailure;
