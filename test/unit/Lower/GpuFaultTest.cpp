@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuTraining.h"
-#include <fstream>
 #include <map>
 #include <mutex>
 
@@ -355,70 +354,6 @@ TEST_F(GpuFaultTest, Products) {
   run(true, gpu);
   EXPECT_NE(message.find("matmul: cannot find cuBLASLt"), std::string::npos)
       << message;
-}
-
-//===----------------------------------------------------------------------===//
-// In a kernel
-//===----------------------------------------------------------------------===//
-
-/// Runs a kernel in which 64 threads reverse 64 numbers through shared memory.
-/// `between` stands between the writes and the reads.
-std::string reverse(const std::string &between) {
-  std::filesystem::path file =
-      std::filesystem::temp_directory_path() /
-      ("heddle-reverse-" + std::to_string(::getpid()) + ".ll");
-  std::ofstream(file) << R"(
-target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
-target triple = "nvptx64-nvidia-cuda"
-@reverse.tile = internal addrspace(3) global [64 x float] undef, align 4
-declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
-declare void @llvm.nvvm.barrier0()
-define void @reverse(ptr %data) {
-  %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
-  %from = getelementptr float, ptr %data, i32 %thread
-  %value = load float, ptr %from, align 4
-  %place = getelementptr float, ptr addrspace(3) @reverse.tile, i32 %thread
-  store float %value, ptr addrspace(3) %place, align 4
-)" << between << R"(
-  %other = sub i32 63, %thread
-  %there = getelementptr float, ptr addrspace(3) @reverse.tile, i32 %other
-  %result = load float, ptr addrspace(3) %there, align 4
-  store float %result, ptr %from, align 4
-  ret void
-}
-)";
-  auto emulator = GpuEmulator::compileFile(file.string());
-  std::filesystem::remove(file);
-  if (!emulator)
-    return llvm::toString(emulator.takeError());
-  std::vector<float> data(64);
-  for (size_t i = 0; i < data.size(); ++i)
-    data[i] = float(i);
-  uint64_t parameter = reinterpret_cast<uint64_t>(data.data());
-  llvm::Error error = (*emulator)->launch(
-      "reverse", 1, 64, parameter,
-      GpuBuffer{data.data(), data.size() * sizeof(float), 4});
-  if (error)
-    return llvm::toString(std::move(error));
-  for (size_t i = 0; i < data.size(); ++i)
-    if (data[i] != float(63 - i))
-      return "wrong numbers";
-  return "";
-}
-
-TEST(GpuKernelFaultTest, Barriers) {
-  const std::string barrier = "call void @llvm.nvvm.barrier0()";
-  EXPECT_EQ(reverse(barrier), "");
-  std::string removed = reverse("");
-  EXPECT_NE(removed.find("with no barrier between them"), std::string::npos)
-      << removed;
-  std::string divergent = reverse("%isLow = icmp ult i32 %thread, 40\n"
-                                  "br i1 %isLow, label %low, label %high\n"
-                                  "high:\nret void\nlow:\n" +
-                                  barrier);
-  EXPECT_NE(divergent.find("waits at a barrier that not all threads reach"),
-            std::string::npos)
-      << divergent;
 }
 
 } // namespace
