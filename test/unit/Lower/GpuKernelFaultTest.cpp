@@ -4,8 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernels.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "test/support/GpuEmulator/GpuEmulator.h"
-#include "gtest/gtest.h"
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>
@@ -119,6 +121,75 @@ TEST(GpuKernelFaultTest, SomeLanes) {
                           "warp, not for all"),
               std::string::npos)
         << report;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// In kernels that the compiler emits
+//===----------------------------------------------------------------------===//
+
+struct Program {
+  std::string text;
+  std::vector<size_t> arguments, results; ///< elements
+};
+
+/// A normalization with its gradient: sums of rows, and of blocks of rows.
+const Program kNormalization = {R"(
+func.func @f(%x: tensor<24x300xf32>, %w: tensor<300xf32>, %b: tensor<300xf32>, %dy: tensor<24x300xf32>)
+    -> (tensor<24x300xf32>, tensor<24xf32>, tensor<24xf32>, tensor<24x300xf32>, tensor<300xf32>, tensor<300xf32>) {
+  %y, %mean, %rstd = heddle.layer_norm "n" %x, %w, %b epsilon(1.0e-5)
+    : (tensor<24x300xf32>, tensor<300xf32>, tensor<300xf32>) -> (tensor<24x300xf32>, tensor<24xf32>, tensor<24xf32>)
+  %dx, %dw, %db = heddle.layer_norm_grad "n" %x, %w, %mean, %rstd, %dy
+    : (tensor<24x300xf32>, tensor<300xf32>, tensor<24xf32>, tensor<24xf32>, tensor<24x300xf32>)
+    -> (tensor<24x300xf32>, tensor<300xf32>, tensor<300xf32>)
+  return %y, %mean, %rstd, %dx, %dw, %db : tensor<24x300xf32>, tensor<24xf32>, tensor<24xf32>, tensor<24x300xf32>, tensor<300xf32>, tensor<300xf32>
+})",
+                                {7200, 300, 300, 7200},
+                                {7200, 24, 24, 7200, 300, 300}};
+
+/// Compiles the program without the barrier number `erased`, and runs it.
+/// Counts the barriers that it has in `count`. Returns the report.
+std::string runWithout(const Program &program, const char *rows, int64_t erased,
+                       int64_t &count) {
+  KernelRunner::Options options;
+  options.gpuRows = rows;
+  options.change = [&](mlir::ModuleOp module) {
+    std::vector<mlir::Operation *> barriers;
+    module.walk([&](mlir::Operation *op) {
+      if (mlir::isa<mlir::NVVM::Barrier0Op, mlir::NVVM::SyncWarpOp>(op))
+        barriers.push_back(op);
+    });
+    count = int64_t(barriers.size());
+    if (erased >= 0)
+      barriers.at(size_t(erased))->erase();
+  };
+  auto runner = KernelRunner::compile(program.text, options);
+  if (!runner)
+    return "compile: " + llvm::toString(runner.takeError());
+  std::vector<test::Floats> memory;
+  std::vector<void *> arguments, results;
+  for (size_t size : program.arguments)
+    memory.push_back(test::draw(size, unsigned(memory.size())));
+  for (size_t size : program.results)
+    memory.emplace_back(size);
+  for (test::Floats &each : memory)
+    (arguments.size() < program.arguments.size() ? arguments : results)
+        .push_back(each.data());
+  llvm::Error error = (*runner)->run("f", arguments, results);
+  return error ? llvm::toString(std::move(error)) : "";
+}
+
+/// No barrier of these kernels may be missing.
+TEST(GpuKernelFaultTest, EachBarrierIsNeeded) {
+  for (const char *rows : {"block", "warp"}) {
+    int64_t count = 0;
+    EXPECT_EQ(runWithout(kNormalization, rows, -1, count), "");
+    EXPECT_GE(count, 1);
+    for (int64_t i = 0, end = count; i < end; ++i) {
+      std::string report = runWithout(kNormalization, rows, i, count);
+      EXPECT_NE(report.find("with no barrier between them"), std::string::npos)
+          << rows << ", barrier " << i << " of " << end << ": " << report;
+    }
   }
 }
 
