@@ -22,6 +22,9 @@ import subprocess
 import sys
 import tempfile
 
+# Blocks for each multiprocessor that hide latency.
+LEAST_BLOCKS = 4
+
 
 def find_ptxas():
     folders = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
@@ -116,6 +119,7 @@ def main():
         sys.exit("no ptxas in PATH, $CUDA_HOME/bin or /usr/local/cuda/bin")
     archs = arguments.arch.split(",")
     kernels, spills, stacks, total = 0, [], 0, collections.Counter()
+    grids, small = 0, 0
     for artifact in find_code(arguments.artifacts):
         code = Code(artifact)
         assembled = {arch: assemble(ptxas, code.path, arch) for arch in archs}
@@ -123,6 +127,9 @@ def main():
         if not arguments.quiet:
             print_table(code, assembled, accesses, arguments.multiprocessors)
         kernels += len(accesses)
+        grids += len(code.records)
+        small += sum(record["grid"] < LEAST_BLOCKS * arguments.multiprocessors
+                     for record in code.records.values())
         total.update(sum(accesses.values(), collections.Counter()))
         for name in accesses:
             per_arch = [assembled[arch][name] for arch in archs]
@@ -135,7 +142,9 @@ def main():
         print(f"spills: {spill}")
     print(f"{kernels} kernels, accepted for {', '.join(archs)}; {len(spills)} spill; "
           f"{stacks} use a stack; "
-          f"{total['wide']} accesses of 16 bytes, {total['narrow']} of less")
+          f"{total['wide']} accesses of 16 bytes, {total['narrow']} of less"
+          + (f"; {small} have fewer than {LEAST_BLOCKS} blocks for each of "
+             f"{arguments.multiprocessors} multiprocessors" if grids else ""))
     return 1 if spills else 0
 
 
