@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Shows the machine code that NVIDIA's assembler makes of an artifact's kernels.
 
-    bench/gpu/ptx_table.py [--arch sm_80,sm_90,sm_100,sm_120] MODEL.heddle|FILE.ptx|FOLDER ...
+    bench/gpu/ptx_table.py [--arch sm_80,sm_90,sm_100,sm_120] [--multiprocessors 132]
+                           MODEL.heddle|FILE.ptx|FOLDER ...
 
 Assembles each program.ptx, and each *.ptx of a folder, for each architecture with ptxas
 (from PATH, $CUDA_HOME/bin or /usr/local/cuda/bin; no GPU is needed). Prints a table of the
-registers, spilled bytes, bytes of the stack, the grid, and the number of accesses to
-global memory that take 16 bytes. Ends with 1 if ptxas refuses a kernel or a kernel spills.
+registers, spilled bytes, bytes of the stack, the grid, its blocks for each multiprocessor
+(an H100 has 132, an A100 108), and the number of accesses to global memory that take
+16 bytes. Ends with 1 if ptxas refuses a kernel or a kernel spills.
 """
 
 import argparse
@@ -19,6 +21,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+# Blocks for each multiprocessor that hide latency.
+LEAST_BLOCKS = 4
 
 
 def find_ptxas():
@@ -86,13 +91,14 @@ def find_code(paths):
             yield path
 
 
-def print_table(code, assembled, accesses):
-    print(f"{'kernel':14}{'grid':>8}{'block':>6}{'shared':>8}{'16 B':>6}{'less':>6}"
+def print_table(code, assembled, accesses, multiprocessors):
+    print(f"{'kernel':14}{'grid':>8}{'per mp':>8}{'block':>6}{'shared':>8}{'16 B':>6}{'less':>6}"
           f"{'stack':>7}{'spills':>7}  registers on {', '.join(assembled)}")
     for name in code.records or accesses:
         record = code.records.get(name, {})
         per_arch = [kernels[name] for kernels in assembled.values()]
-        print(f"{name:14}{record.get('grid', ''):8}{record.get('block', ''):6}"
+        per_mp = f"{record['grid'] / multiprocessors:.1f}" if record else ""
+        print(f"{name:14}{record.get('grid', ''):8}{per_mp:>8}{record.get('block', ''):6}"
               f"{record.get('shared_bytes', ''):8}"
               f"{accesses[name]['wide']:6}{accesses[name]['narrow']:6}"
               f"{max(stack for *_, stack in per_arch):7}"
@@ -104,6 +110,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("artifacts", type=pathlib.Path, nargs="+", metavar="ARTIFACT|FILE.ptx|FOLDER")
     parser.add_argument("--arch", default="sm_80,sm_90,sm_100,sm_120")
+    parser.add_argument("--multiprocessors", type=int, default=132,
+                        help="of the GPU, 132 by default (an H100)")
     parser.add_argument("--quiet", action="store_true", help="only the last line")
     arguments = parser.parse_args()
     ptxas = find_ptxas()
@@ -111,13 +119,17 @@ def main():
         sys.exit("no ptxas in PATH, $CUDA_HOME/bin or /usr/local/cuda/bin")
     archs = arguments.arch.split(",")
     kernels, spills, stacks, total = 0, [], 0, collections.Counter()
+    grids, small = 0, 0
     for artifact in find_code(arguments.artifacts):
         code = Code(artifact)
         assembled = {arch: assemble(ptxas, code.path, arch) for arch in archs}
         accesses = count_accesses(code.path)
         if not arguments.quiet:
-            print_table(code, assembled, accesses)
+            print_table(code, assembled, accesses, arguments.multiprocessors)
         kernels += len(accesses)
+        grids += len(code.records)
+        small += sum(record["grid"] < LEAST_BLOCKS * arguments.multiprocessors
+                     for record in code.records.values())
         total.update(sum(accesses.values(), collections.Counter()))
         for name in accesses:
             per_arch = [assembled[arch][name] for arch in archs]
@@ -130,7 +142,9 @@ def main():
         print(f"spills: {spill}")
     print(f"{kernels} kernels, accepted for {', '.join(archs)}; {len(spills)} spill; "
           f"{stacks} use a stack; "
-          f"{total['wide']} accesses of 16 bytes, {total['narrow']} of less")
+          f"{total['wide']} accesses of 16 bytes, {total['narrow']} of less"
+          + (f"; {small} have fewer than {LEAST_BLOCKS} blocks for each of "
+             f"{arguments.multiprocessors} multiprocessors" if grids else ""))
     return 1 if spills else 0
 
 

@@ -9,13 +9,14 @@ using namespace heddle;
 using namespace heddle::lower;
 
 KernelTarget KernelTarget::gpu() {
-  // The numbers of blocks (mostReductionBlocks, chunks) suit a GPU of 100 to
-  // 150 multiprocessors, each of which needs four or more blocks to hide
-  // latency.
+  // The numbers of blocks suit a GPU of 100 to 132 multiprocessors, each of
+  // which needs four or more blocks to hide latency: 528 blocks. A reduction
+  // over at least 1584 rows has 528 to 704 blocks. With fewer rows, it has a
+  // block for each three of them.
   KernelTarget target;
   target.isGpu = true;
-  target.mostReductionBlocks = 640;
-  target.leastBlockRows = 8;
+  target.mostReductionBlocks = 704;
+  target.leastBlockRows = 3;
   target.fewRows = 1024;
   target.manyColumns = 1;
   // Fewer than on a CPU, because a kernel keeps all sums of a nest in registers

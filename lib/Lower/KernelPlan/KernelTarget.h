@@ -27,7 +27,7 @@ struct KernelTarget {
   /// little, and the partial sums of every block cost traffic.
   int64_t mostReductionBlocks = 64;
   /// The fewest rows of a block. With 32, partial sums are at most 1/32 of the
-  /// elements read.
+  /// elements read, with 3 a third.
   int64_t leastBlockRows = 32;
   /// Up to `fewRows` rows are summed in one stage if they have at least
   /// `manyColumns` columns: the columns alone give enough parallel work.

@@ -61,6 +61,7 @@ public:
   }
   void startNextRow() {
     llvm::erase_if(pending, [](const Touch &touch) { return !touch.isReused; });
+    inRegisters.clear();
   }
 
 private:
@@ -103,6 +104,8 @@ private:
       for (auto [value, aligned] : getExtracted(statement.op, plan.rowDims))
         add(all, value, false, Touch::Any);
       for (const Access &read : statement.reads) {
+        if (inRegisters.contains(read.value))
+          continue;
         bool isOneElement =
             llvm::all_of(read.loops, [](int64_t step) { return step == 0; });
         add(all, read.value, false,
@@ -117,6 +120,8 @@ private:
       if (statement.kind == StatementKind::ReduceBlocks || !isHome)
         continue;
       for (const Access &write : statement.writes) {
+        if (shared.isScalar() || (isRowSum && isElements))
+          inRegisters.insert(write.value);
         if (shared.isScalar() || isRowSum)
           add(first, write.value, true, Touch::First);
         else if (shared.parts > 1 && statement.kind == StatementKind::Reduce)
@@ -150,6 +155,9 @@ private:
   Barriers &barriers;
   llvm::EquivalenceClasses<const void *> buffers;
   SmallVector<Touch> pending;
+  /// Scalars of the row that every thread has. They may be stored, too, but no
+  /// nest reads them from memory.
+  llvm::DenseSet<Value> inRegisters;
 };
 
 } // namespace

@@ -190,7 +190,10 @@ static int64_t chooseParts(const SharedNest &shared) {
 }
 
 void GpuLayout::chooseTeam(GpuRows rows, int64_t most) {
-  constexpr int64_t kFewThreads = 2, kWarpsWork = 4 * kWarp, kThreads = 128;
+  constexpr int64_t kFewThreads = 2, kThreads = 128;
+  // A reduction over blocks of rows has few teams. As warps, four of them would
+  // be one block of threads, and many multiprocessors would have one block.
+  const int64_t mostOfWarp = plan.blockUnits > 1 ? kWarp : 4 * kWarp;
   int64_t need = 1; // threads that have an iteration of their own
   for (const SharedNest &shared : nests) {
     if (shared.isScalar())
@@ -204,7 +207,7 @@ void GpuLayout::chooseTeam(GpuRows rows, int64_t most) {
   }
   if (rows == GpuRows::Auto)
     rows = need <= kFewThreads  ? GpuRows::Thread
-           : need <= kWarpsWork ? GpuRows::Warp
+           : need <= mostOfWarp ? GpuRows::Warp
                                 : GpuRows::Block;
   if (rows == GpuRows::Block) {
     int64_t iterations = llvm::divideCeil(need, most);

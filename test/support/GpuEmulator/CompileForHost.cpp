@@ -85,6 +85,15 @@ static void addCall(Function &kernel) {
   b.CreateRetVoid();
 }
 
+/// Keeps the address to which a call of one of our functions returns within the
+/// kernel: it tells the calls apart.
+static void keepReturnAddresses(Module &module) {
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function))
+      if (auto *call = dyn_cast<CallInst>(&instruction))
+        call->setTailCallKind(CallInst::TCK_NoTail);
+}
+
 /// Makes every access to memory call a function of ThreadSanitizer's interface,
 /// which the emulator has.
 static void reportAccesses(Module &module, TargetMachine &machine) {
@@ -118,6 +127,7 @@ heddle::compileForHost(const Module &module, LLVMContext &context,
   for (GlobalVariable &global : host->globals())
     global.setLinkage(GlobalValue::ExternalLinkage);
   expandBF16(*host);
+  keepReturnAddresses(*host);
   SmallVector<Function *> kernels;
   for (Function &function : *host) {
     function.removeFnAttr("target-cpu");

@@ -71,9 +71,10 @@ void Fibers::start(Fiber &fiber) {
   fiber.state = State::Ready;
 }
 
-void Fibers::wait(State state) {
+void Fibers::wait(State state, Site site) {
   Fiber &fiber = fibers[running];
   fiber.state = state;
+  fiber.site = site;
   heddle_switch_stack(&fiber.pointer, scheduler);
 }
 
@@ -82,17 +83,46 @@ void Fibers::fault(std::string text) {
     message = std::move(text);
 }
 
-void Fibers::waitForBlock() { wait(State::AtBlock); }
-void Fibers::waitForWarp() { wait(State::AtWarp); }
+void Fibers::endWithFault(std::string text) {
+  fault(std::move(text));
+  wait(State::Ended);
+}
 
-uint32_t Fibers::exchange(uint32_t value, uint32_t distance) {
-  Fiber &fiber = fibers[running];
-  fiber.value = value;
-  wait(State::AtExchange);
+void Fibers::checkLanes(uint32_t lanes) {
+  if (lanes != ~uint32_t(0))
+    endWithFault("thread " + std::to_string(running) + " of block " +
+                 std::to_string(blockIndex) +
+                 " waits for some lanes of its warp, not for all");
+}
+
+void Fibers::waitForBlock(Site site) { wait(State::AtBlock, site); }
+
+void Fibers::waitForWarp(Site site, uint32_t lanes) {
+  checkLanes(lanes);
+  wait(State::AtWarp, site);
+}
+
+uint32_t Fibers::exchange(Site site, uint32_t lanes, uint32_t value,
+                          uint32_t distance) {
+  checkLanes(lanes);
+  fibers[running].value = value;
+  wait(State::AtExchange, site);
   size_t other = size_t(running) ^ distance;
   uint32_t result = other < fibers.size() ? fibers[other].value : value;
   // No lane may change its value before all have read it.
-  wait(State::AtExchange);
+  wait(State::AtExchange, site);
+  return result;
+}
+
+uint32_t Fibers::vote(Site site, uint32_t lanes, bool condition) {
+  checkLanes(lanes);
+  fibers[running].value = condition;
+  wait(State::AtExchange, site);
+  size_t first = size_t(running / kWarp * kWarp);
+  uint32_t result = 0;
+  for (size_t i = first; i < std::min(first + kWarp, fibers.size()); ++i)
+    result |= fibers[i].value << (i - first);
+  wait(State::AtExchange, site);
   return result;
 }
 
@@ -106,8 +136,19 @@ void Fibers::access(uintptr_t address, size_t bytes, bool isWrite) {
   std::string text = accesses->check(fiber.time, address, bytes, isWrite);
   if (text.empty())
     return;
-  fault(text);
-  wait(State::Ended);
+  endWithFault(text);
+}
+
+bool Fibers::haveOneSite(size_t first, size_t end) {
+  for (size_t i = first + 1; i < end; ++i)
+    if (fibers[i].site != fibers[first].site) {
+      fault("thread " + std::to_string(i) + " of block " +
+            std::to_string(blockIndex) + " waits for thread " +
+            std::to_string(first) +
+            " of its warp, which waits at another place of the kernel");
+      return false;
+    }
+  return true;
 }
 
 void Fibers::releaseWarp(size_t first, size_t end) {
@@ -117,6 +158,8 @@ void Fibers::releaseWarp(size_t first, size_t end) {
   for (size_t i = first; i < end; ++i)
     if (fibers[i].state != state)
       return;
+  if (!haveOneSite(first, end))
+    return;
   for (size_t i = first; i < end; ++i) {
     fibers[i].state = State::Ready;
     // Only a barrier orders accesses to memory, an exchange does not.
@@ -125,21 +168,26 @@ void Fibers::releaseWarp(size_t first, size_t end) {
 }
 
 bool Fibers::release() {
-  auto all = [&](State state) {
-    return std::all_of(fibers.begin(), fibers.end(), [&](const Fiber &fiber) {
-      return fiber.state == state;
-    });
-  };
-  if (all(State::AtBlock)) {
+  bool allAtBlock =
+      std::all_of(fibers.begin(), fibers.end(), [](const Fiber &fiber) {
+        return fiber.state == State::AtBlock;
+      });
+  for (size_t first = 0; first < fibers.size(); first += kWarp) {
+    size_t end = std::min<size_t>(first + kWarp, fibers.size());
+    // Different warps may wait for the block at different places.
+    if (!allAtBlock)
+      releaseWarp(first, end);
+    else if (!haveOneSite(first, end))
+      return false;
+  }
+  if (!message.empty())
+    return false;
+  if (allAtBlock)
     for (Fiber &fiber : fibers) {
       fiber.state = State::Ready;
       ++fiber.time.blockBarriers;
       ++fiber.time.warpBarriers;
     }
-    return true;
-  }
-  for (size_t first = 0; first < fibers.size(); first += kWarp)
-    releaseWarp(first, std::min<size_t>(first + kWarp, fibers.size()));
   return std::any_of(fibers.begin(), fibers.end(), [](const Fiber &fiber) {
     return fiber.state == State::Ready;
   });

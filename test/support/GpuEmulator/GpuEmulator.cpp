@@ -14,6 +14,7 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
+#include <bit>
 #include <cmath>
 
 using namespace mlir;
@@ -29,18 +30,31 @@ int32_t readThread() { return Fibers::current->thread(); }
 int32_t readBlock() { return Fibers::current->block(); }
 int32_t readBlocks() { return Fibers::current->blocks(); }
 int32_t readBlockSize() { return Fibers::current->blockSize(); }
-void waitForBlock() { Fibers::current->waitForBlock(); }
-void waitForWarp(uint32_t) { Fibers::current->waitForWarp(); }
-uint32_t exchange(uint32_t, uint32_t value, uint32_t distance, uint32_t) {
-  return Fibers::current->exchange(value, distance);
+
+/// The place of the kernel that called the function which uses this.
+#define SITE __builtin_return_address(0)
+
+void waitForBlock() { Fibers::current->waitForBlock(SITE); }
+void waitForWarp(uint32_t lanes) { Fibers::current->waitForWarp(SITE, lanes); }
+/// The last number has a bit for each bit of a lane's number, unless a warp is
+/// cut into segments.
+uint32_t exchange(uint32_t lanes, uint32_t value, uint32_t distance,
+                  uint32_t bits) {
+  return Fibers::current->exchange(SITE, bits == kWarp - 1 ? lanes : 0, value,
+                                   distance);
 }
-float exchangeFloat(uint32_t, float value, uint32_t distance, uint32_t) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  bits = Fibers::current->exchange(bits, distance);
-  std::memcpy(&value, &bits, sizeof(bits));
-  return value;
+float exchangeFloat(uint32_t lanes, float value, uint32_t distance,
+                    uint32_t bits) {
+  return std::bit_cast<float>(
+      Fibers::current->exchange(SITE, bits == kWarp - 1 ? lanes : 0,
+                                std::bit_cast<uint32_t>(value), distance));
 }
+/// The upper bits of a condition have no meaning.
+uint32_t vote(uint32_t lanes, uint32_t condition) {
+  return Fibers::current->vote(SITE, lanes, condition & 1);
+}
+#undef SITE
+
 template <size_t bytes, bool isWrite> void access(void *address) {
   Fibers::current->access(reinterpret_cast<uintptr_t>(address), bytes, isWrite);
 }
@@ -77,6 +91,7 @@ Symbols getSymbols() {
   add("bar.warp.sync", waitForWarp);
   add("shfl.sync.bfly.i32", exchange);
   add("shfl.sync.bfly.f32", exchangeFloat);
+  add("vote.ballot.sync", vote);
   addAccesses<1>(symbols);
   addAccesses<2>(symbols);
   addAccesses<4>(symbols);

@@ -273,6 +273,8 @@ KernelRunner::compile(StringRef text, const Options &options) {
   if (failed(lower.run(*module)))
     return makeError(messages);
   if (!options.gpuRows.empty()) {
+    if (options.change)
+      options.change(*module);
     if (llvm::Error error = writePtx(*module))
       return std::move(error);
     auto emulator = GpuEmulator::compile(*module);

@@ -18,6 +18,10 @@
 #include <memory>
 #include <string>
 
+namespace mlir {
+class ModuleOp;
+} // namespace mlir
+
 namespace heddle {
 
 /// The type heddle_rt_kernel_fn of heddle_rt/abi.h.
@@ -33,6 +37,9 @@ public:
     /// Compile for a GPU and run on the emulator of GPUs, with these threads
     /// sharing a row: auto, thread, warp or block. Empty: for this CPU.
     std::string gpuRows = "";
+    /// Changes the module of a GPU's kernels before they are optimized, to
+    /// plant faults.
+    std::function<void(mlir::ModuleOp)> change = nullptr;
   };
   /// Calls a kernel on ranges that cover [0, blocks), each of at least `grain`
   /// blocks.

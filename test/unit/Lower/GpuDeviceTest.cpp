@@ -2,10 +2,14 @@
 
 #include "backends/cuda/CudaBackend.h"
 #include "backends/cuda/CudaCommunicator.h"
+#include "support/Half.h"
 #include "test/support/EmulatedCuda/EmulatedCuda.h"
 #include "gtest/gtest.h"
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <numeric>
+#include <random>
 #include <set>
 
 using namespace heddle;
@@ -298,6 +302,75 @@ TEST_F(GpuDeviceTest, EmbeddingGradOfConstants) {
                                         0, 3, false, table);
   ASSERT_TRUE(issued.ok()) << issued.message();
   EXPECT_EQ(read(6), (std::vector<float>{3, 4, 0, 0, 6, 8}));
+}
+
+/// Rows with equal ids are added in their order. So the bits are those of a
+/// loop.
+TEST_F(GpuDeviceTest, EmbeddingGradAddsInOrder) {
+  constexpr int64_t kFirst = 10, kTableRows = 7;
+  std::mt19937 random(3);
+  auto check = [&](int64_t width, const std::vector<int32_t> &ids, bool bf16,
+                   bool accumulate) {
+    SCOPED_TRACE(width);
+    std::vector<float> values(ids.size() * size_t(width));
+    std::vector<uint16_t> halves;
+    for (float &value : values) {
+      value = float(int32_t(random())) * 1e-9f;
+      if (bf16) {
+        halves.push_back(f32ToBf16(value));
+        value = std::bit_cast<float>(uint32_t(halves.back()) << 16);
+      }
+    }
+    std::vector<float> expected(size_t(kTableRows * width), 0.7f);
+    auto table = device->allocate(expected.size() * sizeof(float));
+    ASSERT_TRUE(table.ok());
+    ASSERT_TRUE(device
+                    ->copyToDevice((*table)->data(), expected.data(),
+                                   expected.size() * sizeof(float))
+                    .ok());
+    if (!accumulate)
+      expected.assign(expected.size(), 0);
+    for (size_t i = 0; i < ids.size(); ++i)
+      if (int64_t row = ids[i] - kFirst; row >= 0 && row < kTableRows)
+        for (int64_t j = 0; j < width; ++j)
+          expected[size_t(row * width + j)] +=
+              values[i * size_t(width) + size_t(j)];
+    const void *rows = bf16 ? static_cast<const void *>(halves.data())
+                            : static_cast<const void *>(values.data());
+    Status issued = device->embeddingGrad(
+        0, ids.data(), int64_t(ids.size()), rows,
+        bf16 ? HEDDLE_RT_BF16 : HEDDLE_RT_F32, width, kFirst, kTableRows,
+        accumulate, reinterpret_cast<float *>((*table)->data()));
+    ASSERT_TRUE(issued.ok()) << issued.message();
+    Status done = device->synchronize();
+    ASSERT_TRUE(done.ok()) << done.message();
+    std::vector<float> got(expected.size());
+    ASSERT_TRUE(device
+                    ->copyToHost(got.data(), (*table)->data(),
+                                 got.size() * sizeof(float))
+                    .ok());
+    EXPECT_EQ(
+        std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)),
+        0);
+  };
+  auto draw = [&](size_t count, int32_t from, uint32_t several) {
+    std::vector<int32_t> ids(count);
+    for (int32_t &id : ids)
+      id = from + int32_t(random() % several);
+    return ids;
+  };
+  // Some ids are of other shards, or of no row.
+  std::vector<int32_t> few = draw(33, 8, 11), one(130, 12);
+  few[5] = -100;
+  for (int64_t width : {1, 31, 33, 1000, 4097})
+    check(width, few, width == 1000, width != 33);
+  check(3, one, false, true);
+  // More ids than the kernel compares at once, most of them of other shards.
+  std::vector<int32_t> many = draw(4300, 20, 1000);
+  for (size_t at : {0, 1, 31, 32, 127, 128, 4095, 4096, 4097, 4224, 4299})
+    many[at] = 13;
+  many[129] = many[4229] = 16;
+  check(33, many, true, false);
 }
 
 TEST_F(GpuDeviceTest, CopyOfConstants) {

@@ -15,6 +15,7 @@
 
 #define KERNEL __attribute__((nvptx_kernel)) void
 #define SHARED static __attribute__((address_space(3)))
+#define SHARED_POINTER __attribute__((address_space(3))) *
 
 enum { kWarp = 32, kAllLanes = -1 };
 
@@ -28,6 +29,12 @@ static inline int64_t block(void) { return __nvvm_read_ptx_sreg_ctaid_x(); }
 static inline int64_t blocks(void) { return __nvvm_read_ptx_sreg_nctaid_x(); }
 static inline int64_t thread(void) {
   return block() * blockThreads() + threadInBlock();
+}
+
+/// Returns the lanes of the warp whose condition is not 0, a bit for each. All
+/// lanes call it.
+static inline uint32_t ballot(int32_t condition) {
+  return __nvvm_vote_ballot_sync((uint32_t)kAllLanes, condition != 0);
 }
 
 static inline float bitsToFloat(uint32_t bits) {

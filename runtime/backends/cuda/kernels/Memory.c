@@ -78,15 +78,51 @@ KERNEL heddle_reduce(const void *const *ins, int64_t members, int64_t inOffset,
   }
 }
 
-enum { kEmbeddingThreads = 128 };
+enum {
+  kEmbeddingThreads = 128,
+  /// The words of 32 bits that tell which ids of a tile are equal: a word for
+  /// each thread.
+  kEmbeddingWords = kEmbeddingThreads,
+  kEmbeddingTile = kEmbeddingWords * kWarp, ///< in ids
+  kEmbeddingColumns = 8 ///< that a thread sums at the same time
+};
+
+/// Writes the positions of the ids of a tile that equal `id`, in ascending
+/// order. Returns their number. All threads of a block call it. `equal` is
+/// memory for kEmbeddingWords words.
+static inline int32_t findEqual(const int32_t *ids, int64_t count, int32_t id,
+                                uint32_t SHARED_POINTER equal,
+                                uint16_t SHARED_POINTER positions) {
+  int64_t lane = threadInBlock();
+  for (int64_t i = lane; i - lane < count; i += kEmbeddingThreads) {
+    uint32_t bits = ballot(i < count && ids[i] == id);
+    if (lane % kWarp == 0)
+      equal[i / kWarp] = bits;
+  }
+  __syncthreads();
+  int64_t words = (count + kWarp - 1) / kWarp;
+  int32_t before = 0, total = 0;
+  for (int64_t word = 0; word < words; ++word) {
+    int32_t ones = __builtin_popcount(equal[word]);
+    before += word < lane ? ones : 0;
+    total += ones;
+  }
+  if (lane < words)
+    for (uint32_t bits = equal[lane]; bits; bits &= bits - 1)
+      positions[before++] = (uint16_t)(lane * kWarp + __builtin_ctz(bits));
+  __syncthreads();
+  return total;
+}
 
 /// table[ids[i] - first, :] += rows[i, :], for rows with equal ids in their
 /// order. One block for each id: the block of the first of equal ids adds all
-/// of them.
+/// of them. It reads the ids once, however many columns there are.
 KERNEL heddle_embedding_grad(const int32_t *ids, int64_t numIds,
                              const void *rows, int64_t type, int64_t width,
                              int64_t first, int64_t tableRows, float *table) {
-  SHARED int32_t isEarlier[kEmbeddingThreads];
+  SHARED uint32_t earlier[kEmbeddingThreads / kWarp];
+  SHARED uint32_t equal[kEmbeddingWords];
+  SHARED uint16_t positions[kEmbeddingTile];
   int64_t own = block(), lane = threadInBlock();
   int32_t id = ids[own];
   int64_t row = (int64_t)id - first;
@@ -95,19 +131,40 @@ KERNEL heddle_embedding_grad(const int32_t *ids, int64_t numIds,
   int32_t found = 0;
   for (int64_t i = lane; i < own; i += kEmbeddingThreads)
     found |= ids[i] == id;
-  isEarlier[lane] = found;
+  uint32_t bits = ballot(found);
+  if (lane % kWarp == 0)
+    earlier[lane / kWarp] = bits;
   __syncthreads();
-  found = 0;
-  for (int64_t i = 0; i < kEmbeddingThreads; ++i)
-    found |= isEarlier[i];
-  if (found)
-    return;
-  for (int64_t column = lane; column < width; column += kEmbeddingThreads) {
-    float sum = table[row * width + column];
-    for (int64_t i = own; i < numIds; ++i)
-      if (ids[i] == id)
-        sum += load(rows, (int32_t)type, i * width + column);
-    table[row * width + column] = sum;
+  for (int64_t warp = 0; warp < kEmbeddingThreads / kWarp; ++warp)
+    if (earlier[warp])
+      return;
+  for (int64_t begin = own; begin < numIds; begin += kEmbeddingTile) {
+    int64_t rest = numIds - begin;
+    int32_t total =
+        findEqual(ids + begin, rest < kEmbeddingTile ? rest : kEmbeddingTile,
+                  id, equal, positions);
+    if (total == 0)
+      continue;
+    for (int64_t column = lane; column < width;
+         column += kEmbeddingThreads * kEmbeddingColumns) {
+      float *to = table + row * width + column;
+      int64_t left = width - column;
+      float sums[kEmbeddingColumns];
+#pragma unroll
+      for (int c = 0; c < kEmbeddingColumns; ++c)
+        sums[c] = c * kEmbeddingThreads < left ? to[c * kEmbeddingThreads] : 0;
+      for (int32_t i = 0; i < total; ++i) {
+        int64_t from = (begin + positions[i]) * width + column;
+#pragma unroll
+        for (int c = 0; c < kEmbeddingColumns; ++c)
+          if (c * kEmbeddingThreads < left)
+            sums[c] += load(rows, (int32_t)type, from + c * kEmbeddingThreads);
+      }
+#pragma unroll
+      for (int c = 0; c < kEmbeddingColumns; ++c)
+        if (c * kEmbeddingThreads < left)
+          to[c * kEmbeddingThreads] = sums[c];
+    }
   }
 }
 
