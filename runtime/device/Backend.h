@@ -43,6 +43,8 @@ struct DeviceOptions {
   std::filesystem::path directory = {};
   /// `heddle_attentions` of the artifact's library; null: it has none.
   const heddle_rt_attention_call *attentions = nullptr;
+  /// `heddle_products` of the artifact's library; null: it has none.
+  const heddle_rt_matmul_desc *const *products = nullptr;
 };
 
 /// Makes devices of one kind.
@@ -55,9 +57,10 @@ public:
   virtual Status checkTarget(const CodeInfo &code) const = 0;
   /// An error if this machine cannot serve so many devices.
   virtual Status checkDevices(int64_t devices) const = 0;
-  /// An error if the devices, of so many bytes each, need more memory than
-  /// there is.
-  virtual Status checkMemory(int64_t devices, double bytesPerDevice) const = 0;
+  /// An error if the devices, each with all of these parts, need more memory
+  /// than there is.
+  virtual Status checkMemory(int64_t devices,
+                             std::span<const MemoryPart> parts) const = 0;
   /// The default number of the host's cores for each of `devices` devices.
   virtual int defaultCores(int64_t devices) const = 0;
 
