@@ -7,7 +7,7 @@ This script is part of the folder that bench/gpu/bundle.py packs. Each stage tak
 most ten minutes and writes results/STAGE.json when it is done. A further run executes
 the stages that are missing or failed. The most valuable stages come first: a description
 of the machine; the small models on one rank; GPT-2 124M, 1558M and 355M beside PyTorch;
-several ranks on the GPU. Without a GPU the script prints an error, measures nothing and
+each kernel of these models alone; several ranks on the GPU. Without a GPU the script prints an error, measures nothing and
 ends with 3. With --dry-run, it runs the numerics on the emulated GPU, and only lists the
 stages that need a GPU. This needs a bundle of `bundle.py --emulated` and
 HEDDLE_RT_CUDA_PATH.
@@ -154,6 +154,29 @@ def compare(machine, model):
     return json.loads(output.read_text())
 
 
+def time_kernels(machine):
+    """Measures each kernel of the models alone, against a copy of the bytes that it must
+    read and write. Counts those that take more than 1.2 times as long."""
+    models = {model: HERE / name for model, name in machine.index["large"].items()}
+    if machine.dry:
+        models = {case: HERE / f"small/{case}.heddle" for case in machine.index["small"]
+                  if case in ONE_RANK}
+    report = {}
+    for model, artifact in models.items():
+        environment = dict(os.environ)
+        if machine.dry:
+            environment["HEDDLE_EMULATED_GPU_MODULE"] = str(artifact.with_suffix(".mlir"))
+        done = subprocess.run([machine.unpack(), "time-kernels", str(artifact), "--json"],
+                              capture_output=True, text=True, env=environment)
+        if done.returncode:
+            raise Failed(f"{model}: {done.stderr.strip()[-2000:]}", report)
+        times = json.loads(done.stdout)
+        ratios = [kernel["ratio"] for kernel in times["kernels"] if "ratio" in kernel]
+        report[model] = {"kernels": len(times["kernels"]), "with_ratio": len(ratios),
+                         "above_1.2": sum(ratio > 1.2 for ratio in ratios), "times": times}
+    return report
+
+
 # Each stage has a name, a flag (a rehearsal runs the stage) and a function. The most
 # valuable stages come first.
 ONE_RANK = ["one", "bf16"]
@@ -163,6 +186,7 @@ STAGES = [
     ("compare-124M", False, lambda m: compare(m, "124M")),
     ("compare-1558M", False, lambda m: compare(m, "1558M")),
     ("compare-355M", False, lambda m: compare(m, "355M")),
+    ("kernels", True, time_kernels),
     ("ranks", True, lambda m: check_matrix(m, [c for c in m.index["small"] if c not in ONE_RANK])),
 ]
 

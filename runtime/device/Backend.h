@@ -7,6 +7,7 @@
 #include "device/CallTimes.h"
 #include "device/Device.h"
 #include "heddle_rt/job.h"
+#include "heddle_rt/kernel_times.h"
 #include "heddle_rt/manifest.h"
 #include "heddle_rt/status.h"
 #include "heddle_rt/stream_order.h"
@@ -69,6 +70,13 @@ public:
   /// std::system_error if the system refuses a thread.
   virtual Expected<std::vector<std::unique_ptr<heddle_rt_device>>>
   makeDevices(const DeviceOptions &options) const = 0;
+
+  /// Does the work of timeKernels() of heddle_rt/kernel_times.h for the code of
+  /// an artifact, which lies in a folder. An error if the devices have no
+  /// kernels of their own.
+  virtual Expected<KernelTimes>
+  timeKernels(const CodeInfo &code,
+              const std::filesystem::path &directory) const;
 };
 
 /// The kinds of devices that artifacts are compiled for.

@@ -4,6 +4,7 @@
 #include "backends/Backends.h"
 #include "backends/cuda/CudaCommunicator.h"
 #include "backends/cuda/CudaDevice.h"
+#include "backends/cuda/TimeKernels.h"
 #include "support/Message.h"
 #include "support/ReadFile.h"
 
@@ -103,13 +104,7 @@ public:
                    "model without --target-gpu to emulate one");
     auto card = open();
     HEDDLE_RT_RETURN_IF_ERROR(card.status());
-    std::filesystem::path file = options.directory / options.code->ptx;
-    std::optional<std::string> ptx = readFile(file);
-    if (!ptx)
-      return errorOf("cannot read ", file.string(),
-                     ": expected the kernels of a compiled model: compile it "
-                     "again");
-    auto kernels = (*card)->load(*ptx, file.string(), *options.code);
+    auto kernels = load(**card, *options.code, options.directory);
     HEDDLE_RT_RETURN_IF_ERROR(kernels.status());
     auto shared =
         std::make_shared<const std::vector<LoadedKernel>>(std::move(*kernels));
@@ -147,7 +142,31 @@ public:
     return devices;
   }
 
+  Expected<KernelTimes>
+  timeKernels(const CodeInfo &code,
+              const std::filesystem::path &directory) const override {
+    HEDDLE_RT_RETURN_IF_ERROR(checkTarget(code));
+    auto card = open();
+    HEDDLE_RT_RETURN_IF_ERROR(card.status());
+    auto kernels = load(**card, code, directory);
+    HEDDLE_RT_RETURN_IF_ERROR(kernels.status());
+    return cuda::timeKernels(**card, *kernels);
+  }
+
 private:
+  /// Loads the kernels of an artifact.
+  static Expected<std::vector<LoadedKernel>>
+  load(Card &card, const CodeInfo &code,
+       const std::filesystem::path &directory) {
+    std::filesystem::path file = directory / code.ptx;
+    std::optional<std::string> ptx = readFile(file);
+    if (!ptx)
+      return errorOf("cannot read ", file.string(),
+                     ": expected the kernels of a compiled model: compile it "
+                     "again");
+    return card.load(*ptx, file.string(), code);
+  }
+
   /// Returns the GPU, which stays open as long as a session uses it.
   Expected<std::shared_ptr<Card>> open() const {
     std::lock_guard lock(mutex);
