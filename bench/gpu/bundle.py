@@ -73,7 +73,8 @@ def main():
         scratch = pathlib.Path(name)
         bundle = scratch / "gpu-bundle"
         (bundle / "small").mkdir(parents=True)
-        for script in ("bench/gpu/stages.py", "bench/training/compare_gpu.py"):
+        for script in ("bench/gpu/stages.py", "bench/gpu/gpu_machine.py",
+                       "bench/training/compare_gpu.py"):
             shutil.copy(ROOT / script, bundle)
         data = bundle / "text.txt"
         shutil.copy(ROOT / "README.md", data)

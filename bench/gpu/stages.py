@@ -7,10 +7,13 @@ This script is part of the folder that bench/gpu/bundle.py packs. Each stage tak
 most ten minutes and writes results/STAGE.json when it is done. A further run executes
 the stages that are missing or failed. The most valuable stages come first: a description
 of the machine; the small models on one rank; GPT-2 124M, 1558M and 355M beside PyTorch;
-several ranks on the GPU. Without a GPU the script prints an error, measures nothing and
+each kernel of these models alone; several ranks on the GPU. Without a GPU the script prints an error, measures nothing and
 ends with 3. With --dry-run, it runs the numerics on the emulated GPU, and only lists the
 stages that need a GPU. This needs a bundle of `bundle.py --emulated` and
 HEDDLE_RT_CUDA_PATH.
+
+NVIDIA's libraries are those of HEDDLE_RT_CUDA_PATH. Without it, they are those of the
+wheels of the Python that runs this script, which need not be activated.
 """
 
 import argparse
@@ -24,13 +27,19 @@ import subprocess
 import sys
 import time
 
+from gpu_machine import find_gpu, make_environment, run_nvidia_smi
+
 HERE = pathlib.Path(__file__).resolve().parent
 MOST_SECONDS = 600
 NO_GPU = 3
 
 
 class Failed(Exception):
-    """A check of a stage failed."""
+    """A check of a stage failed. The result is what the stage found out nevertheless."""
+
+    def __init__(self, message, result=None):
+        super().__init__(message)
+        self.result = result
 
 
 class Machine:
@@ -52,8 +61,10 @@ class Machine:
 
 def read_device_properties():
     """Returns cuDNN's JSON of the device, with which plans can be made elsewhere."""
-    names = ["libcudnn_graph.so.9", "libcudnn.so.9"] + glob.glob(
-        os.path.join(sys.prefix, "lib/python*/site-packages/nvidia/cudnn/lib/libcudnn*.so.9"))
+    # The order in which heddle-run looks for it.
+    folders = os.environ.get("HEDDLE_RT_CUDA_PATH", "").split(":")
+    names = [os.path.join(folder, "libcudnn.so.9") for folder in folders if folder]
+    names += ["libcudnn.so.9"] + sorted(glob.glob("/usr/local/cuda*/lib*/libcudnn.so.9"))
     for name in names:
         try:
             library = ctypes.CDLL(name)
@@ -62,7 +73,7 @@ def read_device_properties():
         except (OSError, AttributeError):
             continue
     else:
-        return "cuDNN was not found"
+        raise Failed(f"cuDNN was not found, sought as {', '.join(names)}")
     # cudnn_graph_v9.h: CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR and its attributes.
     descriptor_kind, handle_attribute, json_attribute = 38, 2701, 2702
     type_handle, type_char = 0, 24
@@ -81,17 +92,24 @@ def read_device_properties():
                 ctypes.byref(count), text)):
         result = status()
         if result:
-            return f"cuDNN answered {result}"
-    return json.loads(text.value.decode())
+            raise Failed(f"{name}: cuDNN answered {result}")
+    try:
+        return json.loads(text.value.decode())
+    except ValueError as error:
+        raise Failed(f"{name}: expected the GPU's properties as JSON, got "
+                     f"{text.value!r}") from error
 
 
 def describe_machine(machine):
     """Describes the GPU, its driver and the host, with cuDNN's properties of the GPU."""
     query = "name,driver_version,compute_cap,memory.total,clocks.max.sm,clocks.max.mem"
-    done = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv"],
-                          capture_output=True, text=True)
-    return {"nvidia-smi": done.stdout.splitlines(), "host": platform.platform(),
-            "cudnn": read_device_properties()}
+    answer = run_nvidia_smi("-i", find_gpu(), f"--query-gpu={query}", "--format=csv") or ""
+    result = {"nvidia-smi": answer.splitlines(), "host": platform.platform(),
+              "libraries": os.environ.get("HEDDLE_RT_CUDA_PATH")}
+    try:
+        return {**result, "cudnn": read_device_properties()}
+    except Failed as error:
+        raise Failed(str(error), result) from error
 
 
 def train(machine, case):
@@ -136,6 +154,29 @@ def compare(machine, model):
     return json.loads(output.read_text())
 
 
+def time_kernels(machine):
+    """Measures each kernel of the models alone, against a copy of the bytes that it must
+    read and write. Counts those that take more than 1.2 times as long."""
+    models = {model: HERE / name for model, name in machine.index["large"].items()}
+    if machine.dry:
+        models = {case: HERE / f"small/{case}.heddle" for case in machine.index["small"]
+                  if case in ONE_RANK}
+    report = {}
+    for model, artifact in models.items():
+        environment = dict(os.environ)
+        if machine.dry:
+            environment["HEDDLE_EMULATED_GPU_MODULE"] = str(artifact.with_suffix(".mlir"))
+        done = subprocess.run([machine.unpack(), "time-kernels", str(artifact), "--json"],
+                              capture_output=True, text=True, env=environment)
+        if done.returncode:
+            raise Failed(f"{model}: {done.stderr.strip()[-2000:]}", report)
+        times = json.loads(done.stdout)
+        ratios = [kernel["ratio"] for kernel in times["kernels"] if "ratio" in kernel]
+        report[model] = {"kernels": len(times["kernels"]), "with_ratio": len(ratios),
+                         "above_1.2": sum(ratio > 1.2 for ratio in ratios), "times": times}
+    return report
+
+
 # Each stage has a name, a flag (a rehearsal runs the stage) and a function. The most
 # valuable stages come first.
 ONE_RANK = ["one", "bf16"]
@@ -145,15 +186,9 @@ STAGES = [
     ("compare-124M", False, lambda m: compare(m, "124M")),
     ("compare-1558M", False, lambda m: compare(m, "1558M")),
     ("compare-355M", False, lambda m: compare(m, "355M")),
+    ("kernels", True, time_kernels),
     ("ranks", True, lambda m: check_matrix(m, [c for c in m.index["small"] if c not in ONE_RANK])),
 ]
-
-
-def has_gpu():
-    try:
-        return subprocess.run(["nvidia-smi", "-L"], capture_output=True, timeout=60).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
 
 
 def run_in_time(args, stage):
@@ -161,7 +196,7 @@ def run_in_time(args, stage):
     command = [sys.executable, __file__, "--results", str(args.results), "--inside", stage]
     command += ["--dry-run"] if args.dry_run else []
     command += ["--heddle-run", args.heddle_run] if args.heddle_run else []
-    child = subprocess.Popen(command, start_new_session=True)
+    child = subprocess.Popen(command, start_new_session=True, env=make_environment())
     try:
         return child.wait(MOST_SECONDS)
     except subprocess.TimeoutExpired:
@@ -183,7 +218,8 @@ def run_inside(args, stage):
     try:
         report["result"] = next(run for name, _, run in STAGES if name == stage)(Machine(args))
     except (Failed, OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
-        report.update(done=False, error=f"{type(error).__name__}: {error}")
+        report.update(done=False, error=f"{type(error).__name__}: {error}",
+                      result=getattr(error, "result", None))
     report["seconds"] = round(time.time() - start, 1)
     write(args.results, stage, report)
     return 0 if report["done"] else 1
@@ -208,8 +244,8 @@ def main():
     args.results.mkdir(parents=True, exist_ok=True)
     if args.inside:
         return run_inside(args, args.inside)
-    if not args.dry_run and not has_gpu():
-        print("no GPU at hand (nvidia-smi shows none): nothing was run", file=sys.stderr)
+    if not args.dry_run and not find_gpu():
+        print("no GPU at hand (nvidia-smi shows none that CUDA_VISIBLE_DEVICES chooses): nothing was run", file=sys.stderr)
         return NO_GPU
     failures = 0
     for stage, rehearses, _ in STAGES:

@@ -9,7 +9,8 @@ contender runs in a process of its own, on the first visible GPU, with the same
 tokens, AdamW and clipping at 1.0. Prints, and with --json writes, the median time
 of a step, tokens a second, MFU and memory of both, and the ratio. Needs a Python
 with torch for PyTorch's part. Ends with 3 if there is no GPU, before anything runs.
-With --rehearse, both contenders run on the CPU, and ARTIFACT is a small artifact for the
+A contender whose result is already in the file of --json, for the same GPU, sizes and
+steps, does not run again. With --rehearse, both contenders run on the CPU, and ARTIFACT is a small artifact for the
 CPU. Nothing is measured. A rehearsal finds errors of the script itself before the first
 run on a GPU.
 """
@@ -18,6 +19,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import statistics
 import struct
 import subprocess
@@ -26,34 +28,41 @@ import tempfile
 import threading
 import time
 
-# For a part of a GPU's name, the dense bf16 FLOP/s in NVIDIA's data sheet.
-PEAKS = {"A100": 312e12, "H100 PCIe": 756e12, "H100": 989e12, "H200": 989e12,
-         "L40S": 362e12, "RTX 4090": 165e12, "A6000": 155e12}
+# In a bundle, all scripts are in one folder.
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "gpu"))
+from gpu_machine import find_gpu, make_environment, query_gpu  # noqa: E402
+
+# For words of a GPU's name, the dense bf16 FLOP/s that NVIDIA states. The first entry
+# that fits counts. GPUs whose figure we do not know for sure are missing, such as those
+# of RTX PRO: then MFU is left out.
+PEAKS = [("A100", 312e12), ("H100 PCIe", 756e12), ("H100 NVL", 835e12), ("H100", 989e12),
+         ("H200 NVL", 835e12), ("H200", 989e12), ("GH200", 989e12), ("GB200", 2500e12),
+         ("B200", 2250e12), ("L40S", 362e12), ("RTX 4090", 165e12), ("RTX 5090", 209e12),
+         ("RTX A6000", 155e12)]
+# Variants of these GPUs, which are slower.
+SLOWER = r"(?! ?(D|Laptop|Max-Q)\b)"
 NO_GPU = 3
 
 
-def query_gpu(what):
-    """Returns the answer of nvidia-smi for the first visible GPU, or None."""
-    try:
-        done = subprocess.run(
-            ["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader,nounits"],
-            capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    lines = done.stdout.strip().splitlines()
-    return lines[0].strip() if done.returncode == 0 and lines else None
+def find_peak(name):
+    """Returns the peak of a GPU, or None."""
+    if "MIG" in os.environ.get("CUDA_VISIBLE_DEVICES", ""):
+        return None  # a part of the GPU
+    return next((peak for words, peak in PEAKS
+                 if re.search(rf"\b{words}\b{SLOWER}", name)), None)
 
 
 class MemoryWatch(threading.Thread):
     """Polls the GPU's memory in use, and keeps the largest value, in GiB."""
 
-    def __init__(self):
+    def __init__(self, gpu):
         super().__init__(daemon=True)
-        self.most, self.stopped = 0.0, threading.Event()
+        self.gpu, self.most, self.stopped = gpu, 0.0, threading.Event()
 
     def run(self):
-        while not self.stopped.wait(0.2):
-            used = query_gpu("memory.used")
+        # Seldom: each query takes time of the driver.
+        while self.gpu and not self.stopped.wait(2):
+            used = query_gpu(self.gpu, "memory.used")
             if used:
                 self.most = max(self.most, float(used) / 1024)
 
@@ -164,11 +173,12 @@ def run_pytorch(sizes, steps, data, device):
     print(json.dumps({"times": times, "loss": losses, "allocated": allocated}))
 
 
-def measure(command):
+def measure(args, command):
     """Runs a contender; returns its output and the GPU's memory in use."""
-    watch = MemoryWatch()
+    watch = MemoryWatch(args.gpu)
     watch.start()
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=make_environment(args.python))
     memory = watch.stop()
     if done.returncode:
         raise RuntimeError(f"{' '.join(map(str, command))}: ended with "
@@ -178,7 +188,7 @@ def measure(command):
 
 def measure_heddle(args, data, folder):
     output, memory = measure(
-        [args.heddle_run, "train", str(args.artifact), "--data", str(data),
+        args, [args.heddle_run, "train", str(args.artifact), "--data", str(data),
          "--held-out", "0", "--steps", str(args.steps), "--no-checkpoints",
          "--eval-every", "0", "--output", os.path.join(folder, "run"), "--json"])
     rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
@@ -188,9 +198,9 @@ def measure_heddle(args, data, folder):
 
 
 def measure_pytorch(args, sizes, data):
-    output, memory = measure([args.python, __file__, "--pytorch", json.dumps(sizes), "--steps",
-                              str(args.steps), "--data", str(data)]
-                             + (["--rehearse"] if args.rehearse else []))
+    command = [args.python, __file__, "--pytorch", json.dumps(sizes), "--steps",
+               str(args.steps), "--data", str(data)]
+    output, memory = measure(args, command + (["--rehearse"] if args.rehearse else []))
     return {**json.loads(output.strip().splitlines()[-1]), "memory": memory}
 
 
@@ -202,6 +212,21 @@ def describe(result, sizes, peak):
     return {"seconds": seconds, "tokens_per_second": tokens / seconds,
             "mfu": count_flops(sizes) / seconds / peak if peak else None,
             "memory_gib": result["memory"], "last_loss": result["loss"][-1]}
+
+
+def read_results(path, what):
+    """Returns the rows of an earlier run of the same measurement."""
+    try:
+        saved = json.loads(path.read_text())
+        return saved["rows"] if all(saved[key] == what[key] for key in what) else {}
+    except (AttributeError, OSError, ValueError, KeyError):
+        return {}
+
+
+def write_results(path, results):
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(results, indent=1))
+    part.replace(path)
 
 
 def main():
@@ -229,23 +254,32 @@ def main():
     if args.dry_run:
         print(f"{args.artifact}: {what}; nothing was measured")
         return 0
-    name = "a rehearsal" if args.rehearse else query_gpu("name")
-    if not name:
-        print("no GPU at hand (nvidia-smi shows none): nothing was measured",
-              file=sys.stderr)
+    args.gpu = None if args.rehearse else find_gpu()
+    if not args.rehearse and not args.gpu:
+        print("no GPU at hand (nvidia-smi shows none that CUDA_VISIBLE_DEVICES chooses): "
+              "nothing was measured", file=sys.stderr)
         return NO_GPU
-    peak = next((peak for part, peak in PEAKS.items() if part in name), None)
+    name = "a rehearsal" if args.rehearse else query_gpu(args.gpu, "name") or "an unknown GPU"
+    peak = find_peak(name)
+    if not peak and not args.rehearse:
+        print(f"the peak of {name} is not known: MFU is left out", file=sys.stderr)
+    setting = {"gpu": name, "sizes": sizes, "steps": args.steps}
+    rows, errors = read_results(args.json, setting), {}
     with tempfile.TemporaryDirectory() as folder:
         data = pathlib.Path(folder) / "tokens.bin"
         write_tokens(data, sizes, (args.steps + 2) * sizes["batch"])
-        rows, errors = {}, {}
         for contender, run in (
                 ("Heddle", lambda: measure_heddle(args, data, folder)),
                 ("PyTorch", lambda: measure_pytorch(args, sizes, data))):
+            if contender in rows:
+                continue
             try:
                 rows[contender] = describe(run(), sizes, peak)
             except (RuntimeError, OSError, ValueError, IndexError) as error:
                 errors[contender] = str(error)
+            # After each one: what was measured outlives the end of this process.
+            if args.json and not args.rehearse:
+                write_results(args.json, {**setting, "rows": rows, "errors": errors})
     ratio = (rows["PyTorch"]["seconds"] / rows["Heddle"]["seconds"]
              if len(rows) == 2 else None)
     if args.rehearse:
@@ -254,9 +288,7 @@ def main():
         rows, ratio = {}, None
         what += "; nothing was measured"
     if args.json:
-        args.json.write_text(json.dumps(
-            {"gpu": name, "sizes": sizes, "rows": rows, "errors": errors,
-             "speed": ratio}, indent=1))
+        write_results(args.json, {**setting, "rows": rows, "errors": errors, "speed": ratio})
     print(f"{name}: {what}")
     if not args.rehearse:
         print(f"{'':10}{'s/step':>9}{'tokens/s':>11}{'MFU':>7}{'GiB':>7}   last loss")

@@ -7,6 +7,7 @@
 #include "device/CallTimes.h"
 #include "device/Device.h"
 #include "heddle_rt/job.h"
+#include "heddle_rt/kernel_times.h"
 #include "heddle_rt/manifest.h"
 #include "heddle_rt/status.h"
 #include "heddle_rt/stream_order.h"
@@ -43,6 +44,8 @@ struct DeviceOptions {
   std::filesystem::path directory = {};
   /// `heddle_attentions` of the artifact's library; null: it has none.
   const heddle_rt_attention_call *attentions = nullptr;
+  /// `heddle_products` of the artifact's library; null: it has none.
+  const heddle_rt_matmul_desc *const *products = nullptr;
 };
 
 /// Makes devices of one kind.
@@ -55,9 +58,10 @@ public:
   virtual Status checkTarget(const CodeInfo &code) const = 0;
   /// An error if this machine cannot serve so many devices.
   virtual Status checkDevices(int64_t devices) const = 0;
-  /// An error if the devices, of so many bytes each, need more memory than
-  /// there is.
-  virtual Status checkMemory(int64_t devices, double bytesPerDevice) const = 0;
+  /// An error if the devices, each with all of these parts, need more memory
+  /// than there is.
+  virtual Status checkMemory(int64_t devices,
+                             std::span<const MemoryPart> parts) const = 0;
   /// The default number of the host's cores for each of `devices` devices.
   virtual int defaultCores(int64_t devices) const = 0;
 
@@ -66,6 +70,13 @@ public:
   /// std::system_error if the system refuses a thread.
   virtual Expected<std::vector<std::unique_ptr<heddle_rt_device>>>
   makeDevices(const DeviceOptions &options) const = 0;
+
+  /// Does the work of timeKernels() of heddle_rt/kernel_times.h for the code of
+  /// an artifact, which lies in a folder. An error if the devices have no
+  /// kernels of their own.
+  virtual Expected<KernelTimes>
+  timeKernels(const CodeInfo &code,
+              const std::filesystem::path &directory) const;
 };
 
 /// The kinds of devices that artifacts are compiled for.

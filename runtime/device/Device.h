@@ -23,6 +23,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace heddle::runtime {
@@ -32,6 +33,19 @@ struct CallPlace {
   int32_t entry = -1; ///< of the table, as the device runs it
   int32_t call = -1;  ///< counts the calls that the entry issues
 };
+
+/// A part of the memory that a device needs.
+struct MemoryPart {
+  std::string name; ///< "workspace of cuBLASLt"
+  double bytes;
+};
+
+inline double totalBytes(std::span<const MemoryPart> parts) {
+  double bytes = 0;
+  for (const MemoryPart &part : parts)
+    bytes += part.bytes;
+  return bytes;
+}
 
 /// A recorded call, for the trace. Times are nanoseconds of the steady clock.
 struct TraceEvent {
@@ -72,9 +86,11 @@ struct heddle_rt_device {
   virtual Status copyToHost(void *to, const void *from, size_t bytes) = 0;
   /// Returns the bytes of scratch memory that the library calls hold.
   virtual size_t scratchBytes() const = 0;
-  /// Returns the bytes of scratch memory that the library calls of the program
-  /// will hold, as far as they are known when it is loaded.
-  virtual size_t workspaceBytes() const { return 0; }
+  /// Returns the memory that the library calls of the program will hold, as far
+  /// as it is known when the program is loaded.
+  virtual std::vector<heddle::runtime::MemoryPart> workspaces() const {
+    return {};
+  }
 
   /// Calls body(begin, end) for every range of `grain` elements of [0, count)
   /// (the last may be shorter), on the host's threads that serve this device.

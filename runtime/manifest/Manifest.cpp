@@ -168,6 +168,8 @@ KernelInfo ManifestReader::kernel(const Json &object, const std::string &path) {
   info.grid = number("grid", 1, mostBlocks);
   info.block = number("block", 1, mostThreads);
   info.sharedBytes = number("shared_bytes", 0, mostShared);
+  if (member(object, path, "work_bytes", false))
+    info.workBytes = integer(object, path, "work_bytes", 0);
   if (const Json *table = member(object, path, "table", false)) {
     if (table->is_boolean())
       info.isTable = table->get<bool>();

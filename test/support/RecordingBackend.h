@@ -130,7 +130,7 @@ public:
     return Status::success();
   }
   Status checkDevices(int64_t) const override { return Status::success(); }
-  Status checkMemory(int64_t, double) const override {
+  Status checkMemory(int64_t, std::span<const MemoryPart>) const override {
     return Status::success();
   }
   int defaultCores(int64_t) const override { return 1; }

@@ -2,6 +2,7 @@
 
 #include "../common/Call.h"
 #include "../common/Launch.h"
+#include "../common/TimeKernels.h"
 
 using namespace heddle::tools;
 
@@ -42,6 +43,7 @@ int main(int argc, char **argv) {
   addCallFlags(*callCommand, call);
   callCommand->callback([&] { result = runCall(artifact, call); });
 
+  addTimeKernelsCommand(app, result);
   addLaunchCommand(app, result);
   return parseAndRun(app, argc, argv, result);
 }

@@ -113,8 +113,10 @@ void ProgramConversion::convert(rt::MatmulOp op) {
     desc.loops[desc.num_loops++] = {loop.getExtent(), loop.getA(), loop.getB(),
                                     loop.getC()};
   }
+  LLVM::GlobalOp descriptor = runtime.getConstant(desc);
+  runtime.addProduct(descriptor);
   SmallVector<Value> operands{stream(op),
-                              f.addressOf(runtime.getConstant(desc)),
+                              f.addressOf(descriptor),
                               address(op, op.getA()),
                               address(op, op.getB()),
                               address(op, op.getC()),

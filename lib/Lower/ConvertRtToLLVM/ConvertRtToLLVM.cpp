@@ -232,6 +232,7 @@ struct ConvertRtToLLVM
     }
     runtime.recordGroups();
     runtime.recordWork();
+    runtime.recordProducts();
     runtime.recordAttentions();
     if (!calls.empty() && !runtime.symbols.lookup(kCallTableName))
       runtime.exportText(kCallTableName, calls);

@@ -174,6 +174,28 @@ void RuntimeModule::recordWork() {
   builder.create<LLVM::ReturnOp>(loc, value);
 }
 
+void RuntimeModule::recordProducts() {
+  if (products.empty() || !isForGpu(module) || symbols.lookup(kProductsName))
+    return;
+  Location loc = module.getLoc();
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  auto table = LLVM::LLVMArrayType::get(pointer, products.size() + 1);
+  builder.setInsertionPointToEnd(module.getBody());
+  auto global = builder.create<LLVM::GlobalOp>(
+      loc, table, /*isConstant=*/true, LLVM::Linkage::External, kProductsName,
+      Attribute(), alignof(const heddle_rt_matmul_desc *));
+  symbols.insert(global);
+  builder.createBlock(&global.getInitializer());
+  Value value = builder.create<LLVM::ZeroOp>(loc, table); // ends with a null
+  for (auto [index, descriptor] : llvm::enumerate(products))
+    value = builder.create<LLVM::InsertValueOp>(
+        loc, value,
+        builder.create<LLVM::AddressOfOp>(loc,
+                                          cast<LLVM::GlobalOp>(descriptor)),
+        ArrayRef<int64_t>{int64_t(index)});
+  builder.create<LLVM::ReturnOp>(loc, value);
+}
+
 void RuntimeModule::recordAttentions() {
   if (attentions.empty() || !isForGpu(module) ||
       symbols.lookup(kAttentionsName))

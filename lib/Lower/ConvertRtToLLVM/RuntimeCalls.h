@@ -65,6 +65,13 @@ public:
   void addAttention(mlir::LLVM::GlobalOp descriptor, bool isGradient) {
     attentions.insert({descriptor, isGradient});
   }
+  /// Records a product with this descriptor.
+  void addProduct(mlir::LLVM::GlobalOp descriptor) {
+    products.insert(descriptor);
+  }
+  /// Makes the global `heddle_products` of heddle_rt/abi.h. Makes none if there
+  /// are none, or the module is for a CPU.
+  void recordProducts();
   /// Makes the global `heddle_attentions` of heddle_rt/abi.h. Makes none if
   /// there are none, or the module is for a CPU.
   void recordAttentions();
@@ -82,6 +89,7 @@ private:
   llvm::StringMap<mlir::LLVM::LLVMFuncOp> functions;
   llvm::DenseMap<mlir::StringAttr, int64_t> variables;
   llvm::SmallVector<AxisListAttr> groups;
+  llvm::SetVector<mlir::Operation *> products; ///< descriptors
   /// Descriptors; the number is heddle_rt_attention_call::is_gradient.
   llvm::SetVector<std::pair<mlir::Operation *, int64_t>> attentions;
 };
@@ -103,6 +111,8 @@ llvm::SmallVector<int64_t> getParameterBytes(mlir::LLVM::LLVMFuncOp kernel);
 
 /// The global that holds the work of all kernels.
 inline constexpr llvm::StringLiteral kKernelWorkName = "heddle_kernel_work";
+/// The global that holds the products of all programs.
+inline constexpr llvm::StringLiteral kProductsName = "heddle_products";
 /// The global that holds the attentions of all programs.
 inline constexpr llvm::StringLiteral kAttentionsName = "heddle_attentions";
 

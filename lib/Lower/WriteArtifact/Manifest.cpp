@@ -294,6 +294,8 @@ static void writeGpuCode(json::OStream &out, ModuleOp module) {
             shared
                 ? cast<LLVM::LLVMArrayType>(shared.getType()).getNumElements()
                 : 0);
+        if (auto work = kernel->getAttrOfType<rt::WorkAttr>(rt::kWorkAttrName))
+          out.attribute("work_bytes", work.getBytes());
         if (kernel->hasAttr(kTableAttrName))
           out.attribute("table", true);
         out.attributeArray("parameters", [&] {

@@ -26,8 +26,9 @@ public:
   Status checkDevices(int64_t devices) const override {
     return checkCores(devices);
   }
-  Status checkMemory(int64_t devices, double bytesPerDevice) const override {
-    return runtime::checkMemory(devices, bytesPerDevice);
+  Status checkMemory(int64_t devices,
+                     std::span<const MemoryPart> parts) const override {
+    return runtime::checkMemory(devices, totalBytes(parts));
   }
   int defaultCores(int64_t devices) const override {
     return std::max(

@@ -4,6 +4,7 @@
 #include "backends/Backends.h"
 #include "backends/cuda/CudaCommunicator.h"
 #include "backends/cuda/CudaDevice.h"
+#include "backends/cuda/TimeKernels.h"
 #include "support/Message.h"
 #include "support/ReadFile.h"
 
@@ -19,6 +20,12 @@ namespace {
 
 /// Ranks on one GPU take turns on it: more than these would hardly progress.
 constexpr int64_t kMostRanks = 64;
+/// Memory that a session takes on the GPU after its check of memory and that is
+/// not known then: the code that cuBLASLt and cuDNN load with their first
+/// calls, graphs, descriptors and tables of rotary positions. No GPU was at
+/// hand to measure it: the number is a guess. The libraries have hundreds of
+/// MiB of code, of which a program uses a few kernels.
+constexpr double kReserveBytes = double(256 << 20);
 /// In the artifact's folder.
 constexpr const char *kChoicesFile = "products.json";
 
@@ -45,13 +52,13 @@ public:
                          ": choose a smaller mesh, or compile only");
   }
 
-  Status checkMemory(int64_t devices, double bytesPerDevice) const override {
+  Status checkMemory(int64_t devices,
+                     std::span<const MemoryPart> parts) const override {
     auto card = open();
     HEDDLE_RT_RETURN_IF_ERROR(card.status());
     Expected<Card::Memory> memory = (*card)->memory();
     HEDDLE_RT_RETURN_IF_ERROR(memory.status());
-    double workspace = ProductLibrary::kWorkspaceBytes;
-    double total = double(devices) * (bytesPerDevice + workspace);
+    double total = double(devices) * totalBytes(parts) + kReserveBytes;
     if (total <= double(memory->free))
       return Status::success();
     auto sizeOf = [](double bytes) {
@@ -61,13 +68,18 @@ public:
                     bytes / double(isLarge ? 1 << 30 : 1 << 20));
       return std::string(text);
     };
-    return errorOf("expected at most ", sizeOf(double(memory->free)),
-                   " of memory, the free part of the ",
-                   sizeOf(double(memory->total)), " of ", (*card)->name(),
-                   ", got ", devices, " rank(s) with ", sizeOf(bytesPerDevice),
-                   " each, and ", sizeOf(workspace),
-                   " of workspace for each: choose a "
-                   "smaller model or batch, or fewer ranks");
+    std::string list;
+    for (const MemoryPart &part : parts)
+      if (part.bytes > 0)
+        list += concat(list.empty() ? "" : ", ", sizeOf(part.bytes), " for ",
+                       part.name);
+    return errorOf(
+        "expected at most ", sizeOf(double(memory->free)),
+        " of memory, the free part of the ", sizeOf(double(memory->total)),
+        " of ", (*card)->name(), ", got ", sizeOf(total), ": ", devices,
+        " rank(s) that each need ", list, ", and ", sizeOf(kReserveBytes),
+        " in reserve for code of the libraries and graphs: choose a "
+        "smaller model or batch, or fewer ranks");
   }
 
   int defaultCores(int64_t devices) const override {
@@ -92,16 +104,14 @@ public:
                    "model without --target-gpu to emulate one");
     auto card = open();
     HEDDLE_RT_RETURN_IF_ERROR(card.status());
-    std::filesystem::path file = options.directory / options.code->ptx;
-    std::optional<std::string> ptx = readFile(file);
-    if (!ptx)
-      return errorOf("cannot read ", file.string(),
-                     ": expected the kernels of a compiled model: compile it "
-                     "again");
-    auto kernels = (*card)->load(*ptx, file.string(), *options.code);
+    auto kernels = load(**card, *options.code, options.directory);
     HEDDLE_RT_RETURN_IF_ERROR(kernels.status());
     auto shared =
         std::make_shared<const std::vector<LoadedKernel>>(std::move(*kernels));
+    // Before anything is allocated: a library that is missing, or needs a newer
+    // driver, is an error of the machine.
+    if (options.products)
+      HEDDLE_RT_RETURN_IF_ERROR((*card)->products().status());
     auto meetings = std::make_shared<Meetings>(options.collectiveTimeout);
     auto choices =
         std::make_shared<ProductChoices>(options.directory / kChoicesFile);
@@ -111,6 +121,11 @@ public:
                                                  options.coresPerDevice);
       HEDDLE_RT_RETURN_IF_ERROR(device->start(options.streams));
       device->shareChoices(choices);
+      device->expectProducts(options.products);
+      std::error_code noFile;
+      auto bytes = std::filesystem::file_size(
+          options.directory / options.code->library, noFile);
+      device->expectUploads(*options.code, noFile ? 0 : size_t(bytes));
       HEDDLE_RT_RETURN_IF_ERROR(device->prepareAttention(
           parseAttentionChoice(options.code->attention), options.attentions));
       std::vector<GroupView> groups;
@@ -127,7 +142,31 @@ public:
     return devices;
   }
 
+  Expected<KernelTimes>
+  timeKernels(const CodeInfo &code,
+              const std::filesystem::path &directory) const override {
+    HEDDLE_RT_RETURN_IF_ERROR(checkTarget(code));
+    auto card = open();
+    HEDDLE_RT_RETURN_IF_ERROR(card.status());
+    auto kernels = load(**card, code, directory);
+    HEDDLE_RT_RETURN_IF_ERROR(kernels.status());
+    return cuda::timeKernels(**card, *kernels);
+  }
+
 private:
+  /// Loads the kernels of an artifact.
+  static Expected<std::vector<LoadedKernel>>
+  load(Card &card, const CodeInfo &code,
+       const std::filesystem::path &directory) {
+    std::filesystem::path file = directory / code.ptx;
+    std::optional<std::string> ptx = readFile(file);
+    if (!ptx)
+      return errorOf("cannot read ", file.string(),
+                     ": expected the kernels of a compiled model: compile it "
+                     "again");
+    return card.load(*ptx, file.string(), code);
+  }
+
   /// Returns the GPU, which stays open as long as a session uses it.
   Expected<std::shared_ptr<Card>> open() const {
     std::lock_guard lock(mutex);

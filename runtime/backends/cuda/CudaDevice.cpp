@@ -104,6 +104,20 @@ size_t CudaDevice::scratchBytes() const {
   return reservedBytes;
 }
 
+void CudaDevice::expectUploads(const CodeInfo &code, size_t libraryBytes) {
+  uploadBytes = libraryBytes;
+  for (const KernelInfo &kernel : code.kernels)
+    if (kernel.isTable)
+      uploadBytes += kernel.parameters.size() * sizeof(uint64_t);
+}
+
+std::vector<MemoryPart> CudaDevice::workspaces() const {
+  return {{"cuBLASLt's workspace", double(products.workspaceBytes())},
+          {"sums in f32", double(products.sumBytes())},
+          {"cuDNN's workspace", double(attentions.workspaceBytes())},
+          {"constants", double(uploadBytes)}};
+}
+
 Expected<const void *> CudaDevice::upload(const void *from, size_t bytes) {
   std::lock_guard lock(copying);
   return uploadLocked(from, bytes);

@@ -35,6 +35,15 @@ public:
     products.choices = std::move(choices);
   }
 
+  /// Tells the memory of the program's products, a list that ends with null.
+  void expectProducts(const heddle_rt_matmul_desc *const *list) {
+    products.expect(list);
+  }
+
+  /// Tells the memory of the copies of constants and of tables of launches.
+  /// Constants are a part of the program's library, which has so many bytes.
+  void expectUploads(const CodeInfo &code, size_t libraryBytes);
+
   /// Chooses who computes the program's attentions, and makes cuDNN's plans.
   Status prepareAttention(AttentionChoice choice,
                           const heddle_rt_attention_call *calls);
@@ -49,7 +58,7 @@ public:
   Status copyToDevice(void *to, const void *from, size_t bytes) override;
   Status copyToHost(void *to, const void *from, size_t bytes) override;
   size_t scratchBytes() const override;
-  size_t workspaceBytes() const override { return attentions.workspaceBytes(); }
+  std::vector<MemoryPart> workspaces() const override;
   Status runOnHost(
       int64_t count, int64_t grain,
       const std::function<Status(int64_t begin, int64_t end)> &body) override;
@@ -142,6 +151,7 @@ private:
   std::map<std::pair<const void *, size_t>, Address> constants; ///< by place
   std::vector<Address> reserved;
   size_t reservedBytes = 0;
+  size_t uploadBytes = 0; ///< that are expected, at most
   ProductLibrary products;
   AttentionLibrary attentions;
 };

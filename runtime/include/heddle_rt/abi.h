@@ -189,6 +189,11 @@ heddle_rt_status heddle_rt_fused_matmul(heddle_rt_device *device,
                                         const void *b, void *c,
                                         const void *bias, void *extra);
 
+/// The library of a program for GPUs may export `const heddle_rt_matmul_desc
+/// *const heddle_products[]`, the descriptors that products take and then a
+/// null. Then a device loads its library of products, and knows the memory of
+/// products, before a program runs.
+
 /// The kinds of an attention's mask.
 typedef enum heddle_rt_attention_mask {
   HEDDLE_RT_MASK_NONE = 0,

@@ -99,6 +99,7 @@ struct KernelInfo {
   /// values of `parameters`.
   bool isTable = false;
   std::vector<Parameter> parameters;
+  int64_t workBytes = -1; ///< that a launch must read and write; -1: not known
 };
 
 /// A shared object that holds all programs for one kind of device.

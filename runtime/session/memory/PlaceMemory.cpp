@@ -198,13 +198,15 @@ Status SessionState::place() {
                             options.collectiveTimeout, network, callTimes, code,
                             directory,
                             static_cast<const heddle_rt_attention_call *>(
-                                dlsym(library, "heddle_attentions"))});
+                                dlsym(library, "heddle_attentions")),
+                            static_cast<const heddle_rt_matmul_desc *const *>(
+                                dlsym(library, "heddle_products"))});
   HEDDLE_RT_RETURN_IF_ERROR(made.status());
   struct Sizes {
     size_t variables = 0, arena = 0;
   };
   std::vector<Sizes> sizes;
-  double most = 0;
+  std::vector<MemoryPart> most; // the parts of the largest device
   for (size_t i = 0; i < options.localRanks.size(); ++i) {
     DeviceState &device = devices.emplace_back();
     device.device = std::move((*made)[i]);
@@ -220,10 +222,13 @@ Status SessionState::place() {
     double messages = device.device->waitsInReceives()
                           ? double(messageBytes(manifest, device))
                           : 0;
-    most =
-        std::max(most, double(size.variables) + double(size.arena) +
-                           double(device.borderBytes) + double(stagingBytes()) +
-                           messages + double(device.device->workspaceBytes()));
+    std::vector<MemoryPart> parts = device.device->workspaces();
+    parts.insert(parts.begin(),
+                 {"the plan", double(size.variables) + double(size.arena) +
+                                  double(device.borderBytes) +
+                                  double(stagingBytes()) + messages});
+    if (totalBytes(parts) > totalBytes(most))
+      most = std::move(parts);
   }
   if (!options.emulateCompute) // emulated devices do not touch their memory
     HEDDLE_RT_RETURN_IF_ERROR(

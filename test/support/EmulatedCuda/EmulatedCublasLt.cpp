@@ -26,8 +26,6 @@ struct Desc {
   int32_t transA = 0, transB = 0;
   uint32_t epilogue = blas::kEpilogueDefault;
   const void *bias = nullptr;
-  int64_t biasStride = 0;
-  int32_t biasType = -1;
   const void *aux = nullptr;
   int64_t auxLeading = 0;
 
@@ -131,17 +129,11 @@ std::string findBrokenRule(const Desc &desc, const Matrix &a, const Matrix &b,
     return "the type of C";
   // cublasLtEpilogue_t: the values of this version. BIAS: "broadcast bias from
   // the bias vector; its length must match matrix D's rows; the bias pointer
-  // must be set"; its type is D's unless stated.
+  // must be set"; its type is D's.
   if (desc.epilogue != blas::kEpilogueDefault && !desc.addsBias() &&
       !desc.writesSums() && !desc.usesAux())
     return "an epilogue that the library lacks: " +
            std::to_string(desc.epilogue);
-  // CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: "bias vector elements are the same
-  // type as the elements of output matrix (Dtype)"; BIAS_POINTER: "bias
-  // gradient vector elements are the same type as the output elements".
-  if ((desc.addsBias() || desc.writesSums()) && desc.biasType >= 0 &&
-      desc.biasType != d.type)
-    return "the type of the bias";
   // BIAS_POINTER and EPILOGUE_AUX_POINTER: "routines that don't dereference
   // this pointer, like cublasLtMatmulAlgoGetHeuristic(), depend on its value to
   // determine expected pointer alignment".
@@ -243,8 +235,7 @@ std::string multiply(const Desc &desc, const Matrix &a, const void *aData,
         if (beta != 0)
           value += beta * read(dData, d.type, place);
         if (desc.addsBias())
-          value +=
-              read(desc.bias, d.type, batch * desc.biasStride + int64_t(row));
+          value += read(desc.bias, d.type, int64_t(row));
         int64_t auxPlace = int64_t(column) * desc.auxLeading + int64_t(row);
         if (desc.writesAux()) {
           write(const_cast<void *>(desc.aux), d.type, auxPlace, value);
@@ -325,12 +316,6 @@ blas::Result cublasLtMatmulDescSetAttribute(blas::MatmulDesc handle,
     break;
   case blas::kBiasPointer:
     isKnown = take(desc.bias, value, bytes);
-    break;
-  case blas::kBiasBatchStride:
-    isKnown = take(desc.biasStride, value, bytes);
-    break;
-  case blas::kBiasType:
-    isKnown = take(desc.biasType, value, bytes);
     break;
   case blas::kAuxPointer:
     isKnown = take(desc.aux, value, bytes);

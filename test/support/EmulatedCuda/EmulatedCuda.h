@@ -31,6 +31,7 @@ struct Machine {
   /// the fastest.
   int algorithms = 1;
   size_t cublasLtVersion = 130000, cudnnVersion = 91900;
+  size_t cudnnCudaVersion = 13000; ///< that cuDNN was built for
 };
 void setMachine(const Machine &machine);
 

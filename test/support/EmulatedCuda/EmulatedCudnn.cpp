@@ -108,6 +108,7 @@ size_t bytesOf(int type) {
 extern "C" {
 
 size_t cudnnGetVersion() { return Gpu::get().machine.cudnnVersion; }
+size_t cudnnGetCudartVersion() { return Gpu::get().machine.cudnnCudaVersion; }
 void cudnnGetLastErrorString(char *text, size_t bytes) {
   std::snprintf(text, bytes, "%s", lastError.c_str());
   lastError.clear();

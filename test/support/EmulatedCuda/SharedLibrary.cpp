@@ -6,7 +6,8 @@
 // which the PTX was made, and its kernels are compiled for this CPU.
 // HEDDLE_EMULATED_GPU_SEED chooses among the orders of streams.
 // HEDDLE_EMULATED_GPU_MACHINE changes what the machine has, such as
-// "gpus=0,driver=11040,chip=86,memory=1048576,cublaslt=110000,cudnn=91000".
+// "gpus=0,driver=11040,chip=86,memory=1048576,cublaslt=110000,cudnn=91000,
+// cudnncuda=12040".
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,6 +58,8 @@ static emulated::Machine parseMachine(llvm::StringRef text) {
       machine.cublasLtVersion = value;
     else if (name == "cudnn")
       machine.cudnnVersion = value;
+    else if (name == "cudnncuda")
+      machine.cudnnCudaVersion = value;
     else
       llvm::report_fatal_error("HEDDLE_EMULATED_GPU_MACHINE: " + each);
   }

@@ -115,12 +115,12 @@ Results define(const Case &c, double scale, const Numbers &q, const Numbers &k,
 }
 
 using Cudnn = cuda::dnn::Cudnn;
-using LoadCudnn = Expected<Cudnn> (*)();
+using LoadCudnn = Expected<Cudnn> (*)(int);
 
 class GpuAttentionTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    open([]() -> Expected<Cudnn> { return emulated::getCudnn(); });
+    open([](int) -> Expected<Cudnn> { return emulated::getCudnn(); });
   }
   void TearDown() override {
     memory.clear();
@@ -355,15 +355,17 @@ TEST_F(GpuAttentionTest, Workspace) {
   const heddle_rt_attention_call calls[] = {
       {&desc, 0}, {&desc, 1}, {nullptr, 0}};
   ASSERT_TRUE(device->prepareAttention(kKernel, calls).ok());
-  EXPECT_EQ(device->workspaceBytes(), 0u);
+  EXPECT_EQ(totalBytes(device->workspaces()), 0u);
   ASSERT_TRUE(device->prepareAttention(kAuto, calls).ok());
   // One f32 a row, and the gradients of the scores in tiles of 64 x 128.
-  EXPECT_EQ(device->workspaceBytes(), 256u + 256u + 4 * 64 * 128 * 2);
+  EXPECT_EQ(totalBytes(device->workspaces()), 256u + 256u + 4 * 64 * 128 * 2);
   EXPECT_EQ(device->scratchBytes(), 0u);
 }
 
 TEST_F(GpuAttentionTest, NoLibrary) {
-  open([]() -> Expected<Cudnn> { return Status::error("cannot find cuDNN"); });
+  open([](int) -> Expected<Cudnn> {
+    return Status::error("cannot find cuDNN");
+  });
   ::testing::internal::CaptureStderr();
   compare({}, kAuto, kAuto, 0);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
@@ -376,7 +378,7 @@ TEST_F(GpuAttentionTest, NoLibrary) {
 
 /// An engine that the library has not for this GPU.
 TEST_F(GpuAttentionTest, NoEngine) {
-  open([]() -> Expected<Cudnn> {
+  open([](int) -> Expected<Cudnn> {
     Cudnn functions = emulated::getCudnn();
     functions.getAttribute = [](cuda::dnn::Descriptor, int, int, int64_t,
                                 int64_t *count, void *) {
@@ -394,7 +396,7 @@ TEST_F(GpuAttentionTest, NoEngine) {
 
 /// Plants a change of the strides of all operands, and returns the fault that
 /// the emulated GPU finds.
-template <int64_t (*change)(int64_t)> Expected<Cudnn> withStrides() {
+template <int64_t (*change)(int64_t)> Expected<Cudnn> withStrides(int) {
   Cudnn functions = emulated::getCudnn();
   functions.setAttribute = [](cuda::dnn::Descriptor descriptor, int attribute,
                               int type, int64_t count, const void *values) {
@@ -451,7 +453,7 @@ TEST_F(GpuAttentionTest, WrongStrides) {
 
 /// The comparison of causality, turned around.
 TEST_F(GpuAttentionTest, WrongMask) {
-  open([]() -> Expected<Cudnn> {
+  open([](int) -> Expected<Cudnn> {
     Cudnn functions = emulated::getCudnn();
     functions.setAttribute = [](cuda::dnn::Descriptor descriptor, int attribute,
                                 int type, int64_t count, const void *values) {

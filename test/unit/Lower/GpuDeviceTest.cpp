@@ -20,16 +20,17 @@ namespace {
 /// A rank alone on an emulated GPU.
 class GpuDeviceTest : public ::testing::Test {
 protected:
-  using LoadProducts = Expected<cuda::blas::CublasLt> (*)();
+  using LoadProducts = Expected<cuda::blas::CublasLt> (*)(int);
   void SetUp() override {
-    open([]() -> Expected<cuda::blas::CublasLt> {
+    open([](int) -> Expected<cuda::blas::CublasLt> {
       return emulated::getCublasLt();
     });
   }
   void open(LoadProducts loadProducts) {
-    auto card = cuda::Card::open(
-        {emulated::getDriver(), loadProducts,
-         []() -> Expected<cuda::dnn::Cudnn> { return emulated::getCudnn(); }});
+    auto card = cuda::Card::open({emulated::getDriver(), loadProducts,
+                                  [](int) -> Expected<cuda::dnn::Cudnn> {
+                                    return emulated::getCudnn();
+                                  }});
     ASSERT_TRUE(card.ok()) << card.message();
     device = std::make_unique<cuda::CudaDevice>(
         0, *card, std::make_shared<const std::vector<cuda::LoadedKernel>>(), 1);
@@ -101,7 +102,7 @@ TEST_F(GpuDeviceTest, ProductOfConstants) {
 }
 
 /// A library whose heuristics know no product with an epilogue.
-Expected<cuda::blas::CublasLt> withoutEpilogues() {
+Expected<cuda::blas::CublasLt> withoutEpilogues(int) {
   static std::set<cuda::blas::MatmulDesc> fused;
   cuda::blas::CublasLt functions = emulated::getCublasLt();
   functions.descSet = [](cuda::blas::MatmulDesc desc, int attribute,
@@ -221,6 +222,41 @@ void GpuDeviceTest::checkEpilogues() {
   EXPECT_EQ(errorOf(HEDDLE_RT_EPILOGUE_A_SUMS, apart, 4), own);
   EXPECT_EQ(errorOf(HEDDLE_RT_EPILOGUE_B_SUMS, same, 4), own);
   EXPECT_EQ(errorOf(HEDDLE_RT_EPILOGUE_B_SUMS, apart, 0), own);
+}
+
+/// The memory of products is known before a program runs: the workspace, and
+/// scratch for the largest sum that is rounded to a narrow type.
+TEST_F(GpuDeviceTest, MemoryOfProducts) {
+  EXPECT_EQ(totalBytes(device->workspaces()), 0);
+  // Two products [2, 3] [3, 8] whose sum is bf16.
+  heddle_rt_matmul_desc desc = {};
+  desc.m = 2;
+  desc.n = 8;
+  desc.k = 3;
+  desc.a_row_stride = 3;
+  desc.b_row_stride = desc.c_row_stride = 8;
+  desc.a_column_stride = desc.b_column_stride = 1;
+  desc.a_type = desc.b_type = desc.c_type = HEDDLE_RT_BF16;
+  desc.bias_type = -1;
+  heddle_rt_matmul_desc single = desc;
+  single.m = 1000;
+  desc.num_loops = 1;
+  desc.loops[0].extent = 2;
+  const heddle_rt_matmul_desc *const list[] = {&single, &desc, nullptr};
+  device->expectProducts(list);
+  CodeInfo code;
+  code.kernels.resize(2);
+  code.kernels[1].isTable = true;
+  code.kernels[1].parameters.resize(5);
+  device->expectUploads(code, 1000);
+  EXPECT_EQ(totalBytes(device->workspaces()),
+            (32 << 20) + 2 * 8 * 4 + 1000 + 5 * 8);
+  // It takes no more than that, and the constants are small.
+  Status issued = device->matmul(0, desc, constants, constants + 12,
+                                 result->data(), nullptr);
+  ASSERT_TRUE(issued.ok()) << issued.message();
+  EXPECT_GT(device->scratchBytes(), size_t(32 << 20) + 2 * 8 * 4);
+  EXPECT_LE(double(device->scratchBytes()), totalBytes(device->workspaces()));
 }
 
 TEST_F(GpuDeviceTest, EmptyProduct) {
@@ -403,13 +439,13 @@ TEST(GpuBackend, ClosesTheGpuAfterAnError) {
   code.chip = "sm_80";
   code.ptx = "missing.ptx";
   ASSERT_TRUE(backend->checkTarget(code).ok());
-  ASSERT_TRUE(backend->checkMemory(1, 0).ok());
+  ASSERT_TRUE(backend->checkMemory(1, {}).ok());
   EXPECT_EQ(opened, 1); // it stays open until devices are made
   DeviceOptions options;
   options.code = &code;
   EXPECT_FALSE(backend->makeDevices(options).ok());
   EXPECT_EQ(opened, 1);
-  ASSERT_TRUE(backend->checkMemory(1, 0).ok());
+  ASSERT_TRUE(backend->checkMemory(1, {}).ok());
   EXPECT_EQ(opened, 2);
 }
 

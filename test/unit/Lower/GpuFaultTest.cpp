@@ -81,7 +81,7 @@ void GpuFaultTest::findTooLittleMemory() {
   run(true, gpu);
   emulated::setMachine({});
   // The numbers are the plan's.
-  const std::string before = "got 1 rank(s) with ";
+  const std::string before = ": 1 rank(s) that each need ";
   size_t at = message.find(before);
   ASSERT_NE(at, std::string::npos) << message;
   double told = std::atof(message.c_str() + at + before.size());
@@ -419,7 +419,7 @@ TEST_F(GpuFaultTest, Products) {
   ASSERT_TRUE(compile("gpt2", options));
   using Loaded = heddle::runtime::Expected<cuda::blas::CublasLt>;
   cuda::Libraries gpu = emulatedGpu();
-  gpu.loadProducts = []() -> Loaded {
+  gpu.loadProducts = [](int) -> Loaded {
     cuda::blas::CublasLt functions = emulated::getCublasLt();
     functions.layoutCreate = [](cuda::blas::Layout *layout, int type,
                                 uint64_t rows, uint64_t columns, int64_t) {
@@ -434,7 +434,7 @@ TEST_F(GpuFaultTest, Products) {
 
   // A leading dimension that the library cannot refuse, because it is longer
   // than the rows: the matrix ends behind its memory, or the numbers differ.
-  gpu.loadProducts = []() -> Loaded {
+  gpu.loadProducts = [](int) -> Loaded {
     cuda::blas::CublasLt functions = emulated::getCublasLt();
     functions.layoutCreate = [](cuda::blas::Layout *layout, int type,
                                 uint64_t rows, uint64_t columns,
@@ -449,7 +449,7 @@ TEST_F(GpuFaultTest, Products) {
   EXPECT_NE(fault.find("is not within one allocation"), std::string::npos)
       << fault;
 
-  gpu.loadProducts = []() -> Loaded {
+  gpu.loadProducts = [](int) -> Loaded {
     cuda::blas::CublasLt functions = emulated::getCublasLt();
     functions.descSet = [](cuda::blas::MatmulDesc desc, int attribute,
                            const void *value, size_t bytes) {
@@ -467,7 +467,7 @@ TEST_F(GpuFaultTest, Products) {
       << fault;
 
   // gelu's input with rows that begin anywhere.
-  gpu.loadProducts = []() -> Loaded {
+  gpu.loadProducts = [](int) -> Loaded {
     cuda::blas::CublasLt functions = emulated::getCublasLt();
     functions.descSet = [](cuda::blas::MatmulDesc desc, int attribute,
                            const void *value, size_t bytes) {
@@ -484,12 +484,16 @@ TEST_F(GpuFaultTest, Products) {
             std::string::npos)
       << fault;
 
-  gpu.loadProducts = []() -> Loaded {
+  gpu.loadProducts = [](int) -> Loaded {
     return heddle::runtime::Status::error("cannot find cuBLASLt");
   };
+  // That is told before anything is allocated.
+  gpu.driver.memAlloc = [](cuda::Address *, size_t) {
+    ADD_FAILURE() << "memory is allocated";
+    return cuda::kOutOfMemory;
+  };
   run(true, gpu);
-  EXPECT_NE(message.find("matmul: cannot find cuBLASLt"), std::string::npos)
-      << message;
+  EXPECT_EQ(message, "cannot find cuBLASLt");
 }
 
 } // namespace

@@ -106,10 +106,10 @@ protected:
 
   static runtime::cuda::Libraries emulatedGpu() {
     return {emulated::getDriver(),
-            []() -> runtime::Expected<runtime::cuda::blas::CublasLt> {
+            [](int) -> runtime::Expected<runtime::cuda::blas::CublasLt> {
               return emulated::getCublasLt();
             },
-            []() -> runtime::Expected<runtime::cuda::dnn::Cudnn> {
+            [](int) -> runtime::Expected<runtime::cuda::dnn::Cudnn> {
               return emulated::getCudnn();
             }};
   }

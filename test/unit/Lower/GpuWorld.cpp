@@ -52,7 +52,7 @@ public:
     for (const MeshAxis &axis : options.mesh)
       ranks *= axis.size;
     auto card = cuda::Card::open(
-        {emulated::getDriver(), []() -> Expected<cuda::blas::CublasLt> {
+        {emulated::getDriver(), [](int) -> Expected<cuda::blas::CublasLt> {
            return emulated::getCublasLt();
          }});
     EXPECT_TRUE(card.ok()) << card.message();

@@ -40,13 +40,13 @@ Status Card::find() {
   if (result == kNoDevice)
     return noGpu;
   HEDDLE_RT_RETURN_IF_ERROR(d.check(result, "cuInit"));
-  int version = 0, count = 0;
+  int count = 0;
   HEDDLE_RT_RETURN_IF_ERROR(
-      d.check(d.driverGetVersion(&version), "cuDriverGetVersion"));
-  if (version < kLeastDriver)
+      d.check(d.driverGetVersion(&driverVersion), "cuDriverGetVersion"));
+  if (driverVersion < kLeastDriver)
     return errorOf("expected an NVIDIA driver for CUDA ", kLeastDriver / 1000,
-                   ".0 or newer, got one for CUDA ", version / 1000, ".",
-                   version % 1000 / 10, ": install a newer driver");
+                   ".0 or newer, got one for CUDA ", driverVersion / 1000, ".",
+                   driverVersion % 1000 / 10, ": install a newer driver");
   HEDDLE_RT_RETURN_IF_ERROR(
       d.check(d.deviceGetCount(&count), "cuDeviceGetCount"));
   if (count == 0)
@@ -154,7 +154,7 @@ Expected<const Card::Products *> Card::products() {
   std::lock_guard lock(mutex);
   if (loadedProducts)
     return loadedProducts.get();
-  Expected<blas::CublasLt> functions = libraries.loadProducts();
+  Expected<blas::CublasLt> functions = libraries.loadProducts(driverVersion);
   HEDDLE_RT_RETURN_IF_ERROR(functions.status());
   auto made = std::make_unique<Products>();
   made->functions = *functions;
@@ -167,8 +167,8 @@ Expected<const Card::Products *> Card::products() {
 Expected<const dnn::Cudnn *> Card::attention() {
   std::lock_guard lock(mutex);
   if (!soughtAttention)
-    soughtAttention =
-        std::make_unique<const Expected<dnn::Cudnn>>(libraries.loadAttention());
+    soughtAttention = std::make_unique<const Expected<dnn::Cudnn>>(
+        libraries.loadAttention(driverVersion));
   HEDDLE_RT_RETURN_IF_ERROR(soughtAttention->status());
   return &**soughtAttention;
 }

@@ -19,10 +19,12 @@ namespace heddle::runtime::cuda {
 /// The libraries of a machine with a GPU.
 struct Libraries {
   Driver driver;
-  /// Loads the library of products, when the first product needs it.
-  Expected<blas::CublasLt> (*loadProducts)() = &blas::loadCublasLt;
-  /// Loads the library of attention, when the first attention asks for it.
-  Expected<dnn::Cudnn> (*loadAttention)() = &dnn::loadCudnn;
+  /// Loads the library of products that fits the driver's version, when the
+  /// first product needs it.
+  Expected<blas::CublasLt> (*loadProducts)(int) = &blas::loadCublasLt;
+  /// Loads the library of attention that fits the driver's version, when the
+  /// first attention asks for it.
+  Expected<dnn::Cudnn> (*loadAttention)(int) = &dnn::loadCudnn;
 };
 
 /// A kernel of the artifact and its record in the manifest.
@@ -85,6 +87,7 @@ private:
 
   const Libraries libraries;
   DeviceNumber device = 0;
+  int driverVersion = 0; ///< 13010: CUDA 13.1
   Context context = nullptr;
   int computeCapability = 0;
   std::string cardName;

@@ -32,21 +32,27 @@ Status CublasLt::check(Result result, const char *function) {
                                       " (cuBLAS status ", result, ")");
 }
 
-Expected<CublasLt> loadCublasLt() {
-  Expected<Library> library =
-      openLibrary({"libcublasLt.so.13", "libcublasLt.so.12"}, "cuBLASLt",
-                  "install CUDA's libraries, or the wheel nvidia-cublas");
-  HEDDLE_RT_RETURN_IF_ERROR(library.status());
+Expected<CublasLt> loadCublasLt(int driverVersion) {
   CublasLt functions;
+  auto accepts = [&](const Library &library) -> Status {
 #define X(member, symbol, result, parameters)                                  \
-  HEDDLE_RT_RETURN_IF_ERROR(library->find(#symbol, functions.member));
-  HEDDLE_CUBLASLT_FUNCTIONS(X)
+  HEDDLE_RT_RETURN_IF_ERROR(library.find(#symbol, functions.member));
+    HEDDLE_CUBLASLT_FUNCTIONS(X)
 #undef X
-  if (size_t version = functions.getVersion(); version < kLeastVersion)
-    return errorOf(library->path(), ": expected cuBLASLt ",
-                   kLeastVersion / 10000, " or newer, got version ", version,
-                   ": install newer libraries of CUDA, or the wheel "
-                   "nvidia-cublas");
+    size_t version = functions.getVersion();
+    if (version < kLeastVersion)
+      return errorOf(library.path(), ": expected cuBLASLt ",
+                     kLeastVersion / 10000, " or newer, got version ", version,
+                     ": install newer libraries of CUDA, or the wheel "
+                     "nvidia-cublas");
+    // cuBLASLt has the major version of its CUDA.
+    return checkDriverServes(library, "cuBLASLt", int(version / 10000),
+                             driverVersion, "nvidia-cublas-cu");
+  };
+  Expected<Library> library = openLibrary(
+      {"libcublasLt.so.13", "libcublasLt.so.12"}, "cuBLASLt",
+      "install CUDA's libraries, or the wheel nvidia-cublas", accepts);
+  HEDDLE_RT_RETURN_IF_ERROR(library.status());
   return functions;
 }
 

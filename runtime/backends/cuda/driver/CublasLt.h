@@ -22,7 +22,7 @@ using Preference = struct PreferenceData *;
 inline constexpr Result kSuccess = 0, kInvalidValue = 7, kNotSupported = 15;
 
 /// cudaDataType_t.
-inline constexpr int kF32 = 0, kF64 = 1, kF16 = 2, kBF16 = 14;
+inline constexpr int kF32 = 0, kF16 = 2, kBF16 = 14;
 /// cublasComputeType_t: sums in f32, from operands as they are or rounded to
 /// TF32 (10 bits of mantissa).
 inline constexpr int kCompute32F = 68, kComputeTF32 = 77;
@@ -42,10 +42,8 @@ enum MatmulDescAttribute : int {
   kTransB = 4,
   kEpilogue = 7,
   kBiasPointer = 8,
-  kBiasBatchStride = 10,
   kAuxPointer = 11,
-  kAuxLeading = 12,
-  kBiasType = 26
+  kAuxLeading = 12
 };
 enum LayoutAttribute : int { kBatchCount = 5, kBatchStride = 6 };
 enum PreferenceAttribute : int {
@@ -112,9 +110,9 @@ struct CublasLt {
   static Status check(Result result, const char *function);
 };
 
-/// Loads cuBLASLt 13 or 12. Errors: it is missing, too old, or lacks a
-/// function.
-Expected<CublasLt> loadCublasLt();
+/// Loads cuBLASLt 13 or 12. Errors: it is missing, too old, lacks a function,
+/// or needs a newer driver than the machine's.
+Expected<CublasLt> loadCublasLt(int driverVersion);
 
 } // namespace heddle::runtime::cuda::blas
 

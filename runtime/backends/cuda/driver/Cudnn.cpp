@@ -33,29 +33,42 @@ Status Cudnn::check(Result result, const char *function) const {
                  ")", reason[0] ? ": " : "", reason.data());
 }
 
-Expected<Cudnn> loadCudnn() {
-  // cuDNN compiles its kernels with NVRTC and looks for it by its name alone.
-  // So cuDNN finds the NVRTC that is loaded here, also if it is from a wheel.
-  HEDDLE_RT_RETURN_IF_ERROR(
-      openLibrary({"libnvrtc.so.13", "libnvrtc.so.12"},
-                  "NVRTC, which cuDNN needs",
-                  "install CUDA's libraries, or the wheel nvidia-cuda-nvrtc")
-          .status());
-  Expected<Library> library =
-      openLibrary({"libcudnn.so.9"}, "cuDNN",
-                  "install cuDNN 9, or the wheel nvidia-cudnn-cu13");
-  HEDDLE_RT_RETURN_IF_ERROR(library.status());
+Expected<Cudnn> loadCudnn(int driverVersion) {
   Cudnn functions;
+  size_t cuda = 0; // 13010: CUDA 13.1
+  auto accepts = [&](const Library &library) -> Status {
 #define X(member, symbol, result, parameters)                                  \
-  HEDDLE_RT_RETURN_IF_ERROR(library->find(#symbol, functions.member));
-  HEDDLE_CUDNN_FUNCTIONS(X)
+  HEDDLE_RT_RETURN_IF_ERROR(library.find(#symbol, functions.member));
+    HEDDLE_CUDNN_FUNCTIONS(X)
 #undef X
-  if (size_t version = functions.getVersion(); version < kLeastVersion)
-    return errorOf(library->path(), ": expected cuDNN ", kLeastVersion / 10000,
-                   ".", kLeastVersion / 100 % 100, " or newer, got ",
-                   version / 10000, ".", version / 100 % 100, ".",
-                   version % 100,
-                   ": install a newer cuDNN, or the wheel nvidia-cudnn-cu13");
+    size_t version = functions.getVersion();
+    if (version < kLeastVersion)
+      return errorOf(library.path(), ": expected cuDNN ", kLeastVersion / 10000,
+                     ".", kLeastVersion / 100 % 100, " or newer, got ",
+                     version / 10000, ".", version / 100 % 100, ".",
+                     version % 100,
+                     ": install a newer cuDNN, or the wheel "
+                     "nvidia-cudnn-cu",
+                     driverVersion / 1000);
+    cuda = functions.getCudaVersion();
+    return checkDriverServes(library, "cuDNN", int(cuda / 1000), driverVersion,
+                             "nvidia-cudnn-cu");
+  };
+  Expected<Library> library = openLibrary(
+      {"libcudnn.so.9"}, "cuDNN",
+      "install cuDNN 9, or the wheel nvidia-cudnn-cu13 (nvidia-cudnn-cu12 for "
+      "a driver for CUDA 12)",
+      accepts);
+  HEDDLE_RT_RETURN_IF_ERROR(library.status());
+  // cuDNN compiles its kernels with the NVRTC of its own CUDA, which it looks
+  // for by its name alone, when the first plan is made. So it finds the NVRTC
+  // that is loaded here, also if it is from a wheel.
+  std::string nvrtc = concat("libnvrtc.so.", cuda / 1000);
+  HEDDLE_RT_RETURN_IF_ERROR(
+      openLibrary({nvrtc}, "NVRTC, which cuDNN needs",
+                  "install CUDA's libraries, or the wheel nvidia-cuda-nvrtc "
+                  "(nvidia-cuda-nvrtc-cu12 for CUDA 12)")
+          .status());
   return functions;
 }
 

@@ -132,6 +132,7 @@ inline constexpr size_t kLeastVersion = 91600;
 /// X(member, symbol in the library, result, parameters)
 #define HEDDLE_CUDNN_FUNCTIONS(X)                                              \
   X(getVersion, cudnnGetVersion, size_t, ())                                   \
+  X(getCudaVersion, cudnnGetCudartVersion, size_t, ())                         \
   X(getLastError, cudnnGetLastErrorString, void, (char *, size_t))             \
   X(create, cudnnCreate, Result, (Handle *))                                   \
   X(destroy, cudnnDestroy, Result, (Handle))                                   \
@@ -158,8 +159,10 @@ struct Cudnn {
   Status check(Result result, const char *function) const;
 };
 
-/// Loads cuDNN 9. Errors: it is missing, too old, or lacks a function.
-Expected<Cudnn> loadCudnn();
+/// Loads cuDNN 9 and the NVRTC of the same CUDA. Errors: one is missing, or
+/// cuDNN is too old, lacks a function, or needs a newer driver than the
+/// machine's.
+Expected<Cudnn> loadCudnn(int driverVersion);
 
 } // namespace heddle::runtime::cuda::dnn
 

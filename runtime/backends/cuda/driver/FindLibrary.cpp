@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 namespace heddle::runtime::cuda {
@@ -54,34 +55,80 @@ static void addWheels(const fs::path &prefix, std::vector<fs::path> &folders) {
           folders.push_back(wheel / "lib");
 }
 
-Expected<Library> openLibrary(const std::vector<std::string> &names,
-                              const char *what, const char *hint) {
-  std::string problems;
-  auto open = [&](const std::string &file) -> void * {
-    if (void *handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL))
-      return handle;
-    // If the file exists but cannot be loaded, the error message says why.
-    std::error_code error;
-    const char *why = dlerror();
-    if (file.find('/') != std::string::npos && fs::exists(file, error) && why)
-      problems += concat("; ", why);
-    return nullptr;
-  };
-  auto openIn = [&](const std::vector<fs::path> &folders) -> Library {
+Status checkDriverServes(const Library &library, const char *what,
+                         int cudaMajor, int driverVersion, const char *wheel) {
+  int driverMajor = driverVersion / 1000;
+  if (cudaMajor <= driverMajor)
+    return Status::success();
+  return errorOf(library.path(), ": ", what, " of CUDA ", cudaMajor,
+                 " needs a driver for CUDA ", cudaMajor,
+                 ", this machine has one for CUDA ", driverMajor, ".",
+                 driverVersion % 1000 / 10,
+                 ": install a newer driver, or the wheel ", wheel, driverMajor);
+}
+
+namespace {
+
+/// A search for one library.
+class Search {
+public:
+  Search(const std::vector<std::string> &names,
+         const std::function<Status(const Library &)> &accepts)
+      : names(names), accepts(accepts) {}
+
+  /// Returns the library of a file. Returns none if the file cannot be loaded
+  /// or is refused.
+  std::optional<Library> open(const std::string &file) {
+    void *handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+      // If the file exists but cannot be loaded, the error message says why.
+      std::error_code error;
+      const char *why = dlerror();
+      if (file.find('/') != std::string::npos && fs::exists(file, error) && why)
+        problems += concat("; ", why);
+      return std::nullopt;
+    }
+    Library library(handle, file);
+    Status accepted = accepts ? accepts(library) : Status::success();
+    if (accepted.ok())
+      return library;
+    if (refusals.find(accepted.message()) == std::string::npos)
+      refusals += concat(refusals.empty() ? "" : "; ", accepted.message());
+    dlclose(handle);
+    return std::nullopt;
+  }
+
+  std::optional<Library> openIn(const std::vector<fs::path> &folders) {
     for (const fs::path &folder : folders)
       for (const std::string &name : names)
-        if (void *handle = open((folder / name).string()))
-          return {handle, (folder / name).string()};
-    return {nullptr, ""};
-  };
+        if (std::optional<Library> found = open((folder / name).string()))
+          return found;
+    return std::nullopt;
+  }
 
+  std::string problems; ///< of files that cannot be loaded
+  std::string refusals; ///< of libraries that do not serve
+
+private:
+  const std::vector<std::string> &names;
+  const std::function<Status(const Library &)> &accepts;
+};
+
+} // namespace
+
+Expected<Library>
+openLibrary(const std::vector<std::string> &names, const char *what,
+            const char *hint,
+            const std::function<Status(const Library &)> &accepts) {
+  Search search(names, accepts);
   std::vector<fs::path> chosen = foldersOf(environment("HEDDLE_RT_CUDA_PATH"));
-  Library found = openIn(chosen);
-  if (!found.path().empty())
-    return found;
+  if (std::optional<Library> found = search.openIn(chosen))
+    return *found;
+  if (!search.refusals.empty())
+    return Status::error(search.refusals);
   for (const std::string &name : names)
-    if (void *handle = open(name))
-      return Library(handle, name);
+    if (std::optional<Library> found = search.open(name))
+      return *found;
   std::vector<fs::path> others;
   for (const fs::path &toolkit : entriesOf("/usr/local"))
     if (toolkit.filename().string().starts_with("cuda"))
@@ -92,9 +139,10 @@ Expected<Library> openLibrary(const std::vector<std::string> &names,
       addWheels(prefix, others);
   for (const char *prefix : {"/usr/local", "/usr"})
     addWheels(prefix, others);
-  found = openIn(others);
-  if (!found.path().empty())
-    return found;
+  if (std::optional<Library> found = search.openIn(others))
+    return *found;
+  if (!search.refusals.empty())
+    return Status::error(search.refusals);
 
   std::string list, places;
   for (const std::string &name : names)
@@ -105,7 +153,7 @@ Expected<Library> openLibrary(const std::vector<std::string> &names,
   for (const fs::path &folder : others)
     places += concat(", ", folder.string());
   return errorOf("cannot find ", what, " (", list, "): sought in ", places,
-                 problems, ": ", hint,
+                 search.problems, ": ", hint,
                  "; HEDDLE_RT_CUDA_PATH names more folders");
 }
 

@@ -11,6 +11,7 @@
 #include "heddle_rt/status.h"
 #include "support/Message.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -45,8 +46,21 @@ private:
 /// Python wheels of the virtual environment (VIRTUAL_ENV, CONDA_PREFIX) and of
 /// the system. The error names the library (`what`) and all places, and gives
 /// `hint`.
-Expected<Library> openLibrary(const std::vector<std::string> &names,
-                              const char *what, const char *hint);
+///
+/// A library that `accepts` returns an error for is passed over. If none is
+/// left, the error consists of those errors. A folder of HEDDLE_RT_CUDA_PATH is
+/// the user's choice: if all libraries there are refused, the search ends.
+Expected<Library>
+openLibrary(const std::vector<std::string> &names, const char *what,
+            const char *hint,
+            const std::function<Status(const Library &)> &accepts = {});
+
+/// Returns an error if a library of a major version of CUDA needs a newer
+/// driver than one of `driverVersion` (13010: CUDA 13.1). A driver serves the
+/// libraries of its own major version and of older ones. `wheel` names the
+/// library's wheel for the driver's version, without the number of the version.
+Status checkDriverServes(const Library &library, const char *what,
+                         int cudaMajor, int driverVersion, const char *wheel);
 
 } // namespace heddle::runtime::cuda
 

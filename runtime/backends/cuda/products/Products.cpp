@@ -320,6 +320,32 @@ static size_t bytesOfBias(const heddle_rt_matmul_desc &desc) {
   return size_t(last + 1) * byteSize(DType(desc.bias_type));
 }
 
+/// Returns true if the iterations of a loop are added to one matrix.
+static bool isLoopOfSum(const heddle_rt_matmul_desc &desc, int loop) {
+  return desc.loops[loop].c_stride == 0 && desc.loops[loop].extent > 1;
+}
+
+/// Returns true if a sum is made in f32 scratch, because it is rounded only
+/// once, to a narrow type.
+static bool isSumOfNarrowType(const heddle_rt_matmul_desc &desc) {
+  bool isSum = false;
+  for (int loop = 0; loop < desc.num_loops; ++loop)
+    isSum |= isLoopOfSum(desc, loop);
+  return isSum && desc.c_type != HEDDLE_RT_F32;
+}
+
+static size_t bytesOfSum(const heddle_rt_matmul_desc &desc) {
+  return size_t(desc.m * desc.n) * sizeof(float);
+}
+
+void ProductLibrary::expect(const heddle_rt_matmul_desc *const *list) {
+  for (; list && *list; ++list) {
+    expectsProducts = true;
+    if (isSumOfNarrowType(**list))
+      expectedSumBytes = std::max(expectedSumBytes, bytesOfSum(**list));
+  }
+}
+
 Status ProductLibrary::run(int32_t stream, const heddle_rt_matmul_desc &desc,
                            Operands operands) {
   HEDDLE_RT_RETURN_IF_ERROR(checkSizes(desc));
@@ -355,20 +381,14 @@ Status ProductLibrary::run(int32_t stream, const heddle_rt_matmul_desc &desc,
     HEDDLE_RT_RETURN_IF_ERROR(memory.status());
     workspace = *memory;
   }
-  auto isSum = [&](int loop) {
-    return desc.loops[loop].c_stride == 0 && desc.loops[loop].extent > 1;
-  };
+  auto isSum = [&](int loop) { return isLoopOfSum(desc, loop); };
   if (epilogue)
     HEDDLE_RT_RETURN_IF_ERROR(checkEpilogue(desc, *epilogue, bias));
-  // A sum is rounded only once, so a sum of a narrow type is made in f32.
-  bool isNarrowSum = false;
-  for (int loop = 0; loop < desc.num_loops; ++loop)
-    isNarrowSum |= isSum(loop) && desc.c_type != HEDDLE_RT_F32;
+  bool isNarrowSum = isSumOfNarrowType(desc);
   int batch = isNarrowSum || epilogue ? -1 : findBatchLoop(desc);
   Address sum = 0;
   if (isNarrowSum) {
-    Expected<Address> memory =
-        scratchOf(stream, size_t(desc.m * desc.n) * sizeof(float));
+    Expected<Address> memory = scratchOf(stream, bytesOfSum(desc));
     HEDDLE_RT_RETURN_IF_ERROR(memory.status());
     sum = *memory;
   }

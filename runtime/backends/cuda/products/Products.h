@@ -35,6 +35,17 @@ public:
   Status run(int32_t stream, const heddle_rt_matmul_desc &desc,
              Operands operands);
 
+  /// Tells the products of a program, a list that ends with null; null: they
+  /// are not known.
+  void expect(const heddle_rt_matmul_desc *const *list);
+  /// The bytes of cuBLASLt's workspace, and of scratch for sums, that the
+  /// expected products need on one stream. Compiled programs compute products
+  /// on one stream.
+  size_t workspaceBytes() const {
+    return expectsProducts ? kWorkspaceBytes : 0;
+  }
+  size_t sumBytes() const { return expectedSumBytes; }
+
   /// Set before the first product.
   std::shared_ptr<ProductChoices> choices;
 
@@ -120,6 +131,8 @@ private:
 
   RankStreams &device;
   const Card::Products *library = nullptr;
+  bool expectsProducts = false;
+  size_t expectedSumBytes = 0;
   std::map<Key, Prepared> prepared;
   std::map<int32_t, Address> workspaces;                 ///< by stream
   std::map<int32_t, std::pair<Address, size_t>> scratch; ///< by stream

@@ -67,7 +67,7 @@ protected:
     // The library looks for the driver by its name, and finds what is loaded.
     ASSERT_TRUE(dlopen(HEDDLE_FAKE_DRIVER, RTLD_NOW | RTLD_GLOBAL))
         << dlerror();
-    Expected<dnn::Cudnn> loaded = dnn::loadCudnn();
+    Expected<dnn::Cudnn> loaded = dnn::loadCudnn(/*driverVersion=*/13000);
     if (!loaded.ok())
       GTEST_SKIP() << loaded.message();
     library = *loaded;
