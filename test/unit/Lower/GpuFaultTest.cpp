@@ -243,7 +243,8 @@ cuda::Libraries orderedGpu(cuda::Libraries gpu) {
       return cuda::kSuccess;
     return emulated::getDriver().streamWaitEvent(stream, event, flags);
   };
-  gpu.loadProducts = []() -> heddle::runtime::Expected<cuda::blas::CublasLt> {
+  gpu.loadProducts =
+      [](int) -> heddle::runtime::Expected<cuda::blas::CublasLt> {
     cuda::blas::CublasLt functions = emulated::getCublasLt();
     functions.matmul =
         [](cuda::blas::Handle handle, cuda::blas::MatmulDesc desc,
