@@ -67,8 +67,7 @@ static constexpr int64_t kMostNear = 3;
 void PlanSearch::judgeNearMisses() {
   if (!request.compilesWinner)
     return;
-  for (int64_t tried = 0; tried < kMostNear && !observer.isInterrupted();
-       ++tried) {
+  for (; numNear < kMostNear && !observer.isInterrupted(); ++numNear) {
     JudgedCandidate *next = nullptr;
     for (JudgedCandidate &judged : report.judged)
       if (!judged.fits && !judged.isWhole && judged.error.empty() &&
@@ -182,14 +181,16 @@ llvm::Error PlanSearch::explainInfeasible() {
 
 void PlanSearch::summarize() {
   int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, idle = 0,
-          covered = 0, untried = 0, near = 0;
+          covered = 0, untried = 0, near = 0, predicted = 0;
   const JudgedCandidate *winner = getBest();
   bool isEnough = isGoodEnough();
   for (const SearchEntry &entry : entries) {
     if (entry.isJudged)
       continue;
-    if (!hasRoom(entry))
+    if (getLeastMemory(entry) > double(memory))
       ++tooLarge;
+    else if (isPredictedTooLarge(entry))
+      ++predicted;
     else if (winner && entry.bounds.seconds >= winner->figures.seconds)
       ++tooSlow;
     else if (isEnough)
@@ -212,6 +213,8 @@ void PlanSearch::summarize() {
   add("parameters, optimizer state and what the backward pass reads exceed the "
       "memory",
       tooLarge);
+  add("the memory that their compiled stages predict exceeds the limit",
+      predicted);
   add("the lower bound of the time is not below the best plan's", tooSlow);
   add("the lower bound of the time is within 1 % of the best plan's", near);
   add("the schedule could choose the same sub-batches and recomputation, and "
