@@ -52,8 +52,7 @@ struct ProgramCounts {
   /// Bytes of the parameters that products of both passes read.
   double readTwice = 0;
   /// Bytes and number of the values that are sums over devices if tensor
-  /// parallelism splits features, heads and vocabulary. Counts the forward pass
-  /// alone.
+  /// parallelism splits features, heads and vocabulary. Counts both passes.
   double tensorSums = 0, numTensorSums = 0;
   /// Bytes of the keys and values of attention.
   double keyBytes = 0;
