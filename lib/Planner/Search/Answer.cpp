@@ -3,6 +3,7 @@
 #include "../Blocks/FindBlockPlan.h"
 #include "../Explain/ExplainPins.h"
 #include "Search.h"
+#include "heddle/PlanVerifier/Fingerprint.h"
 #include "heddle/Simulate/Report.h"
 
 using namespace mlir;
@@ -20,21 +21,38 @@ static const char *getName(OptimizerKind optimizer) {
   llvm_unreachable("an optimizer");
 }
 
-void PlanSearch::recordPrediction(Plan &plan) const {
+/// Records what the plan was made for and what it is expected to need.
+llvm::Error PlanSearch::recordPrediction(Plan &plan) {
+  // The winner's plan was made for this program.
+  llvm::Expected<ModuleOp> step = judges.first().getTrainingStep(
+      {request.program.rows / report.winner.microBatches,
+       request.program.layers},
+      report.winner.microBatches);
+  if (!step)
+    return step.takeError();
   PlanPrediction &prediction = plan.prediction.emplace();
-  prediction.cluster = orderKinds(request.cluster, report.winner.kinds).name;
+  Cluster cluster = orderKinds(request.cluster, report.winner.kinds);
+  prediction.cluster = cluster.name;
+  prediction.programHash = getFingerprint(*step);
+  prediction.clusterHash = getFingerprint(cluster);
   prediction.rows = request.program.rows;
   prediction.microBatches = report.winner.microBatches;
   prediction.bf16 = request.training.bf16;
   prediction.sequence = request.program.sequence.value_or(0);
   prediction.optimizer = getName(request.training.optimizer);
   prediction.seconds = report.figures.seconds;
-  prediction.exposed = report.figures.exposed;
   prediction.bound = report.bound;
   prediction.gap = report.figures.seconds > 0
                        ? 1 - report.bound / report.figures.seconds
                        : 0;
+  prediction.limit = this->memory;
   const DeviceMemoryPlan &memory = report.figures.memory;
+  // A profile of blocks states neither waiting nor the parts of the memory.
+  if (request.blocks) {
+    prediction.all = memory.total();
+    return llvm::Error::success();
+  }
+  prediction.exposed = report.figures.exposed;
   prediction.parameters = memory.parameters;
   prediction.optimizerState = memory.optimizerState;
   prediction.gradients = memory.gradients;
@@ -42,7 +60,7 @@ void PlanSearch::recordPrediction(Plan &plan) const {
   prediction.arena = memory.arena;
   prediction.argumentsAndResults = memory.argumentsAndResults;
   prediction.slots = memory.slots;
-  prediction.limit = this->memory;
+  return llvm::Error::success();
 }
 
 llvm::Expected<PlanReport> PlanSearch::answerBlocks() {
@@ -53,7 +71,8 @@ llvm::Expected<PlanReport> PlanSearch::answerBlocks() {
     return found;
   report = std::move(*found);
   if (report.plan)
-    recordPrediction(*report.plan);
+    if (llvm::Error problem = recordPrediction(*report.plan))
+      return std::move(problem);
   return std::move(report);
 }
 
@@ -128,8 +147,7 @@ llvm::Error PlanSearch::judgeWinner(int64_t &numWhole) {
   report.isExtrapolated = !winner.isWhole;
   report.bound = std::min(getBound(), report.figures.seconds);
   report.plan = std::move(*plan);
-  recordPrediction(*report.plan);
-  return llvm::Error::success();
+  return recordPrediction(*report.plan);
 }
 
 const JudgedCandidate *PlanSearch::getSmallest() const {

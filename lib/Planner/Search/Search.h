@@ -89,7 +89,7 @@ private:
   llvm::Error judgeWinner(int64_t &numWhole);
   void judgeSmallest();
   llvm::Error explainInfeasible();
-  void recordPrediction(Plan &plan) const;
+  llvm::Error recordPrediction(Plan &plan);
   double getBound() const;
   double getEnough() const;
   bool isGoodEnough() const;
