@@ -16,9 +16,11 @@ template <typename T> struct Field {
 };
 } // namespace
 
+static constexpr Field<std::string> kHashes[] = {
+    {"program", &PlanPrediction::programHash},
+    {"cluster", &PlanPrediction::clusterHash}};
 static constexpr Field<double> kTimes[] = {
     {"seconds", &PlanPrediction::seconds},
-    {"exposed", &PlanPrediction::exposed},
     {"bound", &PlanPrediction::bound},
     {"gap", &PlanPrediction::gap}};
 static constexpr Field<int64_t> kSizes[] = {
@@ -32,6 +34,7 @@ static constexpr Field<int64_t> kMemory[] = {
     {"arena", &PlanPrediction::arena},
     {"arguments_and_results", &PlanPrediction::argumentsAndResults},
     {"slots", &PlanPrediction::slots},
+    {"total", &PlanPrediction::all},
     {"limit", &PlanPrediction::limit}};
 
 template <typename T, size_t N>
@@ -72,6 +75,25 @@ static std::optional<PredictionProblem> readMemory(const json &value,
   return std::nullopt;
 }
 
+static std::optional<PredictionProblem>
+readFingerprints(const json &value, PlanPrediction &prediction) {
+  const std::string path = "$.prediction.fingerprints";
+  if (!value.is_object())
+    return PredictionProblem{"fingerprints", path,
+                             "expected an object of texts, got " +
+                                 showJson(value)};
+  for (const auto &[key, text] : value.items()) {
+    const Field<std::string> *field = findField(kHashes, key);
+    if (!field)
+      return PredictionProblem{key, path, "unknown key \"" + key + "\""};
+    if (!text.is_string())
+      return PredictionProblem{key, path + "." + key,
+                               "expected a text, got " + showJson(text)};
+    prediction.*(field->member) = text.get<std::string>();
+  }
+  return std::nullopt;
+}
+
 std::optional<PredictionProblem>
 heddle::readPrediction(const json &value, PlanPrediction &prediction) {
   const std::string path = "$.prediction";
@@ -80,11 +102,15 @@ heddle::readPrediction(const json &value, PlanPrediction &prediction) {
                              "expected an object, got " + showJson(value)};
   for (const auto &[key, item] : value.items()) {
     std::string at = path + "." + key;
-    if (const Field<double> *time = findField(kTimes, key)) {
+    const Field<double> *time = findField(kTimes, key);
+    if (time || key == "exposed") {
       if (!item.is_number() || !(item.get<double>() >= 0))
         return PredictionProblem{
             key, at, "expected a number of at least 0, got " + showJson(item)};
-      prediction.*(time->member) = item.get<double>();
+      if (time)
+        prediction.*(time->member) = item.get<double>();
+      else
+        prediction.exposed = item.get<double>();
     } else if (const Field<int64_t> *size = findField(kSizes, key)) {
       if (auto problem =
               readInteger(item, key, at, 1, prediction.*(size->member)))
@@ -97,6 +123,9 @@ heddle::readPrediction(const json &value, PlanPrediction &prediction) {
         return PredictionProblem{
             key, at, "expected a cluster's name, got " + showJson(item)};
       prediction.cluster = item.get<std::string>();
+    } else if (key == "fingerprints") {
+      if (auto problem = readFingerprints(item, prediction))
+        return problem;
     } else if (key == "bf16") {
       if (!item.is_boolean())
         return PredictionProblem{
@@ -127,6 +156,13 @@ heddle::readPrediction(const json &value, PlanPrediction &prediction) {
 
 std::string heddle::writePrediction(const PlanPrediction &prediction) {
   std::string text = "{\n    \"cluster\": " + json(prediction.cluster).dump();
+  std::string hashes;
+  for (const Field<std::string> &field : kHashes)
+    if (const std::string &value = prediction.*(field.member); !value.empty())
+      hashes += (hashes.empty() ? "" : ", ") + json(field.key).dump() + ": " +
+                json(value).dump();
+  if (!hashes.empty())
+    text += ",\n    \"fingerprints\": {" + hashes + "}";
   for (const Field<int64_t> &field : kSizes)
     text += ",\n    " + json(field.key).dump() + ": " +
             std::to_string(prediction.*(field.member));
@@ -139,9 +175,16 @@ std::string heddle::writePrediction(const PlanPrediction &prediction) {
   for (const Field<double> &field : kTimes)
     text += ",\n    " + json(field.key).dump() + ": " +
             json(prediction.*(field.member)).dump();
+  if (prediction.exposed)
+    text += ",\n    \"exposed\": " + json(*prediction.exposed).dump();
   text += ",\n    \"memory\": {";
   std::string separator;
   for (const Field<int64_t> &field : kMemory) {
+    // Either the parts are known or their sum.
+    bool isPart = field.member != &PlanPrediction::limit;
+    bool isSum = field.member == &PlanPrediction::all;
+    if (isPart && isSum != (prediction.all > 0))
+      continue;
     text += separator + json(field.key).dump() + ": " +
             std::to_string(prediction.*(field.member));
     separator = ", ";

@@ -1,6 +1,7 @@
 //===- CheckStep.cpp - A plan against the batch of a step -----------------===//
 
 #include "PlanResolver.h"
+#include "heddle/PlanVerifier/Fingerprint.h"
 #include "heddle/Support/Bytes.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -96,11 +97,17 @@ void PlanResolver::checkPrediction() {
     warnOf("bf16", prediction.bf16 ? "--bf16" : "f32",
            isBf16 ? "--bf16" : "f32");
   // Rows of one dimension have no positions.
+  // Tables of positions have other shapes then, so the program differs, too.
   if (std::optional<int64_t> sequence = getSize(training, 1);
       sequence && prediction.sequence > 0 && *sequence != prediction.sequence)
     warnOf("sequence",
            "rows of " + Twine(prediction.sequence) + " positions (--seq)",
            Twine(*sequence));
+  else if (!prediction.programHash.empty() &&
+           prediction.programHash != getFingerprint(module))
+    warnOf("fingerprints.program",
+           "a program with the fingerprint " + prediction.programHash,
+           "one with other operators, variables or sizes");
   if (std::vector<StringRef> optimizers = getOptimizers(module);
       !prediction.optimizer.empty() &&
       !llvm::is_contained(optimizers, prediction.optimizer))
@@ -111,6 +118,12 @@ void PlanResolver::checkPrediction() {
   if (prediction.cluster != setting.cluster->name)
     warnOf("cluster", "the cluster '" + prediction.cluster + "'",
            "'" + setting.cluster->name + "'");
+  else if (!prediction.clusterHash.empty() &&
+           prediction.clusterHash != getFingerprint(*setting.cluster))
+    warnOf("fingerprints.cluster",
+           "a cluster with the fingerprint " + prediction.clusterHash,
+           "one with other devices or links of the same name, '" +
+               setting.cluster->name + "'");
   int64_t bytes = prediction.getMemory(),
           memory = setting.cluster->getStrongest().memory;
   if (bytes > memory)

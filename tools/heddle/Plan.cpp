@@ -114,12 +114,13 @@ static void printReport(const PlanSearch &search, const std::string &command) {
     if (!search.batches.empty())
       llvm::outs() << "rows: " << request.program.rows << "\n";
     llvm::outs() << "plan: " << report.winner.getName() << "\n"
-                 << llvm::format("step: %.6g s, of which %.6g s wait for "
-                                 "communication%s\n",
-                                 figures.seconds, figures.exposed,
-                                 report.isExtrapolated
-                                     ? " (extrapolated from few layers)"
-                                     : "")
+                 << llvm::format("step: %.6g s", figures.seconds);
+    // A profile of blocks does not say how long a step waits.
+    if (!request.blocks)
+      llvm::outs() << llvm::format(
+          ", of which %.6g s wait for communication%s", figures.exposed,
+          report.isExtrapolated ? " (extrapolated from few layers)" : "");
+    llvm::outs() << "\n"
                  << llvm::format("bound: %.6g s, gap %.1f %%\n", report.bound,
                                  100 * report.plan->prediction->gap)
                  << llvm::format("memory of each device (%.1f MiB may be "
@@ -241,7 +242,16 @@ static void writeReport(const PlanSearch &search, const std::string &command) {
     out.attribute("limit", request.memory);
     out.attribute("options", report.winner.getName());
     out.attribute("micro_batches", report.winner.microBatches);
-    writeFigures(out, report.figures);
+    if (request.blocks) {
+      // A profile of blocks says neither how long a step waits nor what the
+      // bytes hold.
+      out.attribute("seconds", report.figures.seconds);
+      out.attributeObject("memory", [&] {
+        out.attribute("total", report.figures.memory.total());
+      });
+    } else {
+      writeFigures(out, report.figures);
+    }
     if (!report.winner.kinds.empty())
       out.attributeArray("kinds", [&] {
         for (const std::string &kind : getKinds(search))

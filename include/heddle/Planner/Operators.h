@@ -175,7 +175,8 @@ struct OperatorsOptions {
 
 struct OperatorsResult {
   /// False if no assignment fits the memory limit, by the usages of the problem
-  /// or by the prediction. Then the plan is the one that came closest to it.
+  /// or by the prediction. Then the plan is the fastest one of those that need
+  /// least by the usages.
   bool isFeasible = true;
   /// The base with entries for all operators and variables that were decided.
   Plan plan;

@@ -164,6 +164,9 @@ struct Candidate {
   /// Returns the command line's form, such as
   /// "--mesh dp=2,tp=4 --zero 1 --micro-batches 4".
   std::string getName() const;
+  /// Returns the name with everything that it leaves out, so that two
+  /// candidates have the same key only if they are the same.
+  std::string getKey() const;
 };
 
 /// Returns the cluster with its groups of devices in the order `kinds` (see

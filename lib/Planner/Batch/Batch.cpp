@@ -3,6 +3,7 @@
 #include "heddle/Planner/Batch.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+#include <map>
 
 using namespace heddle;
 
@@ -10,6 +11,20 @@ using namespace heddle;
 static constexpr double kLeastGain = 1.02;
 /// The most doublings while nothing fits.
 static constexpr size_t kMostWithoutPlan = 3;
+
+/// Returns whether an interrupted search for a number of rows leaves the plan
+/// of few layers that was found before as the best one: it found no faster
+/// plan, and did not compile this one with all layers.
+static bool leavesEarlier(const PlanReport &report, const PlanReport &earlier) {
+  if (!report.isInterrupted || !earlier.plan)
+    return false;
+  if (report.plan && report.figures.seconds < earlier.figures.seconds)
+    return false;
+  return llvm::none_of(report.judged, [&](const JudgedCandidate &judged) {
+    return judged.isWhole &&
+           judged.candidate.getKey() == earlier.winner.getKey();
+  });
+}
 
 llvm::Expected<BatchChoice> heddle::findBatch(const PlanRequest &request,
                                               PlanObserver &observer) {
@@ -19,6 +34,7 @@ llvm::Expected<BatchChoice> heddle::findBatch(const PlanRequest &request,
   // Programs of few layers are enough to compare numbers of rows.
   sized.compilesWinner = false;
   BatchChoice choice;
+  std::map<int64_t, PlanReport> reports; // those with a plan, by rows
   bool hasReport = false;
   std::string problem;
   for (;;) {
@@ -44,6 +60,8 @@ llvm::Expected<BatchChoice> heddle::findBatch(const PlanRequest &request,
     choice.tried.push_back(std::move(point));
     if (report) {
       bool isInterrupted = report->isInterrupted;
+      if (fits)
+        reports[sized.program.rows] = *report;
       if (!hasReport || (fits && pays)) {
         choice.rows = sized.program.rows;
         choice.report = std::move(*report);
@@ -74,6 +92,12 @@ llvm::Expected<BatchChoice> heddle::findBatch(const PlanRequest &request,
     if (!report)
       return report.takeError();
     choice.rows = point.rows;
+    PlanReport &earlier = reports[point.rows];
+    if (leavesEarlier(*report, earlier)) {
+      choice.report = std::move(earlier);
+      choice.report.isInterrupted = true;
+      break;
+    }
     choice.report = std::move(*report);
     if (choice.report.plan || choice.report.isInterrupted)
       break;

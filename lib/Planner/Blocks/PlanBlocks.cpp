@@ -80,9 +80,9 @@ static solver::Cost inNanoseconds(double seconds) {
   return std::llround(seconds * kNanoseconds);
 }
 
-/// Stages have whole layers. If the layers do not divide evenly, one device has
-/// more than the average. Otherwise all have equally many, or one device has
-/// another layer.
+/// Makes the problem of choosing a strategy for each block. A node is a block,
+/// and an edge has the costs of the change from a block to the next one. The
+/// strategies may use the memory that is left beside the blocks.
 static solver::Problem makeProblem(ArrayRef<Instance> blocks,
                                    const BlockProfile &profile,
                                    int64_t memory) {

@@ -64,6 +64,19 @@ std::string Candidate::getName() const {
   return text;
 }
 
+std::string Candidate::getKey() const {
+  auto list = [](const std::vector<int64_t> &numbers) {
+    std::string text;
+    for (int64_t number : numbers)
+      text += " " + std::to_string(number);
+    return text;
+  };
+  return getName() + "; attention " + std::to_string(int64_t(mesh.attention)) +
+         ", chunks " + std::to_string(mesh.chunks) + ", recompute " +
+         std::to_string(getSchedule().recomputeBytes) + " bytes; layers" +
+         list(stageLayers) + "; kinds" + list(kinds);
+}
+
 ScheduleVariant Candidate::getSchedule() const {
   if (schedule)
     return *schedule;

@@ -15,26 +15,36 @@ static constexpr uint64_t kSolverWork = 5'000'000;
 static constexpr int64_t kMostRounds = 5, kFewRounds = 2;
 static constexpr double kHopeless = 1.05;
 
+void Judge::clearDecided(Plan &plan, const Candidate &candidate,
+                         ModuleOp module) const {
+  plan.operators.clear();
+  if (!request.pins.zeroLevel)
+    plan.storage.clear();
+  addReplicated(plan, module, request.pins);
+  complete(plan, candidate, module);
+}
+
 llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
                                             const Candidate &candidate,
                                             Plan standard) {
   // Keeps the mesh, the schedule and the pinned operators of the standard plan.
   OperatorsOptions options;
   options.base = std::move(standard);
-  options.base.operators.clear();
-  if (!request.pins.zeroLevel)
-    options.base.storage.clear();
+  clearDecided(options.base, candidate, module);
   options.decidesStorage = !request.pins.zeroLevel;
-  addReplicated(options.base, module, request.pins);
-  complete(options.base, candidate, module);
   // The problem has the layers of all stages. The judgement says whether the
   // stage that needs most memory fits.
   int64_t stages = candidate.mesh.pipeline;
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  options.memoryLimit = std::min(request.memory, kMost / stages) * stages;
+  // The layers of a smaller program may take their part of the memory.
+  Prices &price = getPrices(candidate);
+  auto few = steps.find(Key(request.program.rows / candidate.microBatches,
+                            kFewLayers, candidate.microBatches));
+  bool isFew = few != steps.end() && *few->second == module;
+  int64_t limit = isFew ? price.limit.value_or(request.memory) : request.memory;
+  options.memoryLimit = std::min(limit, kMost / stages) * stages;
   options.threads = 1;
   options.workLimit = kSolverWork;
-  Prices &price = prices[candidate.getName()];
   options.microBatches = price.microBatches;
   options.exposure = price.factors;
   options.known = &knownCosts;
@@ -61,7 +71,7 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
 
 llvm::Error Judge::findPrices(const Candidate &candidate, ProgramSize size,
                               int64_t microBatches) {
-  std::string name = candidate.getName();
+  std::string name = getPricesKey(candidate);
   if (prices.count(name))
     return llvm::Error::success();
   const Cluster cluster = orderKinds(request.cluster, candidate.kinds);
@@ -122,8 +132,8 @@ llvm::Error Judge::findPrices(const Candidate &candidate, ProgramSize size,
     price.prediction.step = simulation->seconds;
     if (!best || simulation->seconds < best->prediction.step) {
       best = price;
-      best->decided = {{*step, candidate.stageLayers, candidate.recomputeBytes,
-                        compiled->plan, std::nullopt}};
+      best->decided = {
+          {*step, candidate.stageLayers, compiled->plan, std::nullopt}};
       if (candidate.kinds.empty())
         best->decided.front().figures = getFigures(candidate, *simulation);
     }

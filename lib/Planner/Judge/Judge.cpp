@@ -14,11 +14,6 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The largest fraction of the arena that the scheduler is asked to save. It is
-/// asked to save kSlack more than needed, because arenas of few layers do not
-/// extrapolate exactly.
-static constexpr double kMostSaved = 0.6, kSlack = 0.03;
-
 Judge::Judge(const PlanRequest &request)
     : request(request),
       context(*request.program.dialects, MLIRContext::Threading::DISABLED),
@@ -94,6 +89,16 @@ static void stateSchedule(Plan &plan, const ScheduleVariant &variant) {
   plan.scatterSums = variant.scattersSums;
 }
 
+std::string Judge::getPricesKey(const Candidate &candidate) const {
+  // The stages of a pipeline that is extrapolated are priced before its layers
+  // and kinds of device are decided.
+  Candidate priced = candidate;
+  priced.stageLayers.clear();
+  if (extrapolates(candidate))
+    priced.kinds.clear();
+  return priced.getKey();
+}
+
 llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
                                      const Candidate &candidate) {
   llvm::Expected<Plan> plan =
@@ -123,14 +128,14 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
     size.layers = kFewLayers;
   if (llvm::Error problem = findPrices(candidate, size, candidate.microBatches))
     return std::move(problem);
-  Prices &price = prices[candidate.getName()];
+  Prices &price = getPrices(candidate);
   if (const Decided *known = price.find(module, candidate))
     return known->plan;
   llvm::Expected<Plan> decided =
       decideOperators(module, candidate, std::move(*plan));
   if (decided && price.isSettled)
-    price.decided.push_back({module, candidate.stageLayers,
-                             candidate.recomputeBytes, *decided, std::nullopt});
+    price.decided.push_back(
+        {module, candidate.stageLayers, *decided, std::nullopt});
   return decided;
 }
 
@@ -252,7 +257,7 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
     llvm::Expected<Plan> plan = makePlan(*step, candidate);
     if (!plan)
       return plan.takeError();
-    const Decided *known = prices[candidate.getName()].find(*step, candidate);
+    const Decided *known = getPrices(candidate).find(*step, candidate);
     if (known && known->figures) {
       Judgement judgement{std::move(*plan), *known->figures};
       judgement.figures.exposure = getExposure(candidate);
@@ -314,29 +319,6 @@ llvm::Expected<Plan> Judge::plan(const Candidate &candidate) {
   return plan;
 }
 
-/// Returns the figures of a program of `layers` layers.
-static PlanFigures extrapolate(const PlanFigures &few, const PlanFigures &more,
-                               int64_t layers) {
-  PlanFigures figures = few;
-  auto line = [&](auto &value, auto next) {
-    value +=
-        (next - value) * (layers - kFewLayers) / (kMoreLayers - kFewLayers);
-  };
-  DeviceMemoryPlan &memory = figures.memory;
-  line(figures.seconds, more.seconds);
-  line(figures.exposed, more.exposed);
-  line(memory.parameters, more.memory.parameters);
-  line(memory.optimizerState, more.memory.optimizerState);
-  line(memory.gradients, more.memory.gradients);
-  line(memory.counters, more.memory.counters);
-  line(memory.arena, more.memory.arena);
-  // The program of few layers may need more than the one of more layers.
-  memory.arena = std::max(memory.arena, more.memory.arena);
-  line(memory.argumentsAndResults, more.memory.argumentsAndResults);
-  line(memory.slots, more.memory.slots);
-  return figures;
-}
-
 //===----------------------------------------------------------------------===//
 // Pipelines
 //===----------------------------------------------------------------------===//
@@ -365,7 +347,7 @@ llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
     if (llvm::Error problem =
             findPrices(pair, {rows, 2 * layers}, candidate.microBatches))
       return std::move(problem);
-    prices.insert({candidate.getName(), prices[pair.getName()].withoutPlans()});
+    prices.insert({getPricesKey(candidate), getPrices(pair).withoutPlans()});
   }
   std::vector<CompiledStages> few, more;
   for (auto [i, inStage] : llvm::enumerate(kInStage)) {
@@ -374,6 +356,14 @@ llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
     llvm::Expected<Compiled> compiled = compile(pair, {rows, 2 * layers});
     if (!compiled)
       return compiled.takeError();
+    if (i == 0 && candidate.decidesOperators) {
+      int64_t next = kInStage[1] * getStageFactor(candidate);
+      Candidate longer = pair;
+      longer.stageLayers = {next, next};
+      if (llvm::Error problem = extendDecisions(pair, {rows, 2 * layers},
+                                                longer, {rows, 2 * next}))
+        return std::move(problem);
+    }
     messages->clear();
     for (const Cluster &cluster : clusters) {
       FailureOr<CompiledStages> measured =
@@ -387,67 +377,6 @@ llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
   for (size_t kind = 1; kind < clusters.size(); ++kind)
     model.addKind(StageModel(few[kind], more[kind]));
   return model;
-}
-
-//===----------------------------------------------------------------------===//
-// Few layers
-//===----------------------------------------------------------------------===//
-
-llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate,
-                                               double limit) {
-  std::optional<int64_t> layers = request.program.layers;
-  if (!extrapolates(candidate)) {
-    llvm::Expected<Judgement> whole = judge(candidate, layers);
-    if (!whole)
-      return whole.takeError();
-    return whole->figures;
-  }
-  llvm::Expected<Judgement> few = judge(candidate, kFewLayers);
-  if (!few)
-    return few.takeError();
-  llvm::Expected<Judgement> more = judge(candidate, kMoreLayers);
-  if (!more)
-    return more.takeError();
-  PlanFigures ample = ::extrapolate(few->figures, more->figures, *layers);
-  if (ample.seconds >= limit)
-    return ample;
-  std::optional<PlanFigures> tight =
-      extrapolateWithin(candidate, few->figures, more->figures, ample);
-  return tight ? *tight : ample;
-}
-
-/// Judges the programs of few layers again, with less memory: as much less as
-/// all layers must save. The scheduler keeps live bytes within the device's
-/// memory, but few layers leave so much memory that it need not save anything.
-/// Returns nullopt if nothing has to be saved, or too much.
-std::optional<PlanFigures> Judge::extrapolateWithin(const Candidate &candidate,
-                                                    const PlanFigures &few,
-                                                    const PlanFigures &more,
-                                                    const PlanFigures &all) {
-  int64_t excess = all.getNeededMemory() - request.memory;
-  if (excess <= 0 || candidate.overlap != Overlap::Auto)
-    return std::nullopt;
-  double saved = double(excess) / double(all.memory.arena) + kSlack;
-  if (saved > kMostSaved)
-    return std::nullopt;
-  auto judgeTight = [&](const PlanFigures &figures, int64_t layers) {
-    double memory =
-        double(figures.memory.total()) - saved * double(figures.memory.arena);
-    return judge(candidate, layers, int64_t(memory));
-  };
-  llvm::Expected<Judgement> tightFew = judgeTight(few, kFewLayers);
-  llvm::Expected<Judgement> tightMore = judgeTight(more, kMoreLayers);
-  if (!tightFew || !tightMore) {
-    // The scheduler cannot keep the program within this memory.
-    llvm::consumeError(tightFew.takeError());
-    llvm::consumeError(tightMore.takeError());
-    return std::nullopt;
-  }
-  PlanFigures tight = ::extrapolate(tightFew->figures, tightMore->figures,
-                                    *request.program.layers);
-  if (tight.memory.total() > all.memory.total())
-    return std::nullopt;
-  return tight;
 }
 
 llvm::Expected<double> Judge::measureComputing(ProgramSize size) {

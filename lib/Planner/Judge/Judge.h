@@ -68,7 +68,7 @@ public:
   /// were decided one by one.
   std::optional<ExposurePrediction>
   getExposure(const Candidate &candidate) const {
-    auto known = prices.find(candidate.getName());
+    auto known = prices.find(getPricesKey(candidate));
     return known == prices.end() ? std::nullopt
                                  : std::optional(known->second.prediction);
   }
@@ -86,9 +86,8 @@ private:
   /// The plan of a program after autodiff whose operators were decided.
   struct Decided {
     mlir::ModuleOp step;
-    /// What the plan states beside the candidate's name.
+    /// What the plan states beside the candidate's key of prices.
     std::vector<int64_t> stageLayers;
-    int64_t recomputeBytes;
     Plan plan;
     /// The figures with the order of kinds of the cluster, if it was simulated.
     std::optional<PlanFigures> figures;
@@ -105,6 +104,11 @@ private:
     llvm::SmallVector<Decided, 2> decided;
     /// Whether the factors are final.
     bool isSettled = false;
+    /// The bytes of a device under which operators are decided for programs of
+    /// few layers; nullopt: those of the request.
+    std::optional<int64_t> limit;
+    /// The bytes that the program of few layers needs.
+    int64_t fewMemory = 0;
 
     /// Returns these prices for another candidate or judge, whose programs and
     /// plans are its own.
@@ -115,15 +119,34 @@ private:
     }
     const Decided *find(mlir::ModuleOp step, const Candidate &candidate) const {
       const auto *found = llvm::find_if(decided, [&](const Decided &known) {
-        return known.step == step &&
-               known.stageLayers == candidate.stageLayers &&
-               known.recomputeBytes == candidate.recomputeBytes;
+        return known.step == step && known.stageLayers == candidate.stageLayers;
       });
       return found == decided.end() ? nullptr : found;
     }
   };
+  /// Returns a text that candidates share if they share their prices.
+  std::string getPricesKey(const Candidate &candidate) const;
+  Prices &getPrices(const Candidate &candidate) {
+    return prices[getPricesKey(candidate)];
+  }
+  /// Removes from a standard plan what is decided operator by operator.
+  void clearDecided(Plan &plan, const Candidate &candidate,
+                    mlir::ModuleOp module) const;
   llvm::Expected<Compiled> compile(const Candidate &candidate, ProgramSize size,
                                    std::optional<int64_t> memory = {});
+  /// Extrapolates as extrapolate(), with the operators that are decided now.
+  llvm::Expected<PlanFigures> extrapolateOnce(const Candidate &candidate,
+                                              double limit);
+  /// Decides the operators again, for less memory of the program of few layers,
+  /// until all layers fit. Returns the best figures; `all` are those so far.
+  llvm::Expected<PlanFigures> decideWithin(const Candidate &candidate,
+                                           PlanFigures all, double limit);
+  /// Lets a program of more layers have the operators that were decided for the
+  /// one of few layers, which may be another pipeline. Programs whose operators
+  /// are decided apart do not extrapolate: under one limit, the larger one may
+  /// store its variables in smaller parts.
+  llvm::Error extendDecisions(const Candidate &few, ProgramSize fewSize,
+                              const Candidate &more, ProgramSize moreSize);
   std::optional<PlanFigures> extrapolateWithin(const Candidate &candidate,
                                                const PlanFigures &few,
                                                const PlanFigures &more,
@@ -158,7 +181,7 @@ private:
   mlir::MLIRContext context;
   std::unique_ptr<Messages> messages;
   std::map<Key, mlir::OwningOpRef<mlir::ModuleOp>> steps;
-  std::map<std::string, Prices> prices; ///< by name of the candidate
+  std::map<std::string, Prices> prices; ///< by getPricesKey()
   KnownCosts knownCosts;
   ClusterChoice cluster; ///< that of the request
 };

@@ -81,8 +81,11 @@ Judges::predictOrder(Candidate &candidate, const StageModel &model,
       ordered.balance(candidate, *request.program.layers, *topology);
   llvm::Expected<PlanFigures> figures =
       ordered.predict(candidate, candidate.stageLayers, *topology, scales);
-  if (figures)
-    figures->exposure = judges.front()->getExposure(candidate);
+  if (!figures)
+    return figures;
+  if (llvm::Error problem = checkExtrapolated(*figures))
+    return std::move(problem);
+  figures->exposure = judges.front()->getExposure(candidate);
   return figures;
 }
 

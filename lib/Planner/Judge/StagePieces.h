@@ -64,6 +64,10 @@ struct StageScales {
   double update = 1, optimizerState = 1;
 };
 
+/// Returns an error if a part of the memory is negative, so that programs of
+/// few layers do not stand for all.
+llvm::Error checkExtrapolated(const PlanFigures &figures);
+
 /// Predicts pipelines from two compiled ones, which differ in their layers.
 class StageModel {
 public:

@@ -3,6 +3,7 @@
 #include "../Blocks/FindBlockPlan.h"
 #include "../Explain/ExplainPins.h"
 #include "Search.h"
+#include "heddle/PlanVerifier/Fingerprint.h"
 #include "heddle/Simulate/Report.h"
 
 using namespace mlir;
@@ -20,21 +21,38 @@ static const char *getName(OptimizerKind optimizer) {
   llvm_unreachable("an optimizer");
 }
 
-void PlanSearch::recordPrediction(Plan &plan) const {
+/// Records what the plan was made for and what it is expected to need.
+llvm::Error PlanSearch::recordPrediction(Plan &plan) {
+  // The winner's plan was made for this program.
+  llvm::Expected<ModuleOp> step = judges.first().getTrainingStep(
+      {request.program.rows / report.winner.microBatches,
+       request.program.layers},
+      report.winner.microBatches);
+  if (!step)
+    return step.takeError();
   PlanPrediction &prediction = plan.prediction.emplace();
-  prediction.cluster = orderKinds(request.cluster, report.winner.kinds).name;
+  Cluster cluster = orderKinds(request.cluster, report.winner.kinds);
+  prediction.cluster = cluster.name;
+  prediction.programHash = getFingerprint(*step);
+  prediction.clusterHash = getFingerprint(cluster);
   prediction.rows = request.program.rows;
   prediction.microBatches = report.winner.microBatches;
   prediction.bf16 = request.training.bf16;
   prediction.sequence = request.program.sequence.value_or(0);
   prediction.optimizer = getName(request.training.optimizer);
   prediction.seconds = report.figures.seconds;
-  prediction.exposed = report.figures.exposed;
   prediction.bound = report.bound;
   prediction.gap = report.figures.seconds > 0
                        ? 1 - report.bound / report.figures.seconds
                        : 0;
+  prediction.limit = this->memory;
   const DeviceMemoryPlan &memory = report.figures.memory;
+  // A profile of blocks states neither waiting nor the parts of the memory.
+  if (request.blocks) {
+    prediction.all = memory.total();
+    return llvm::Error::success();
+  }
+  prediction.exposed = report.figures.exposed;
   prediction.parameters = memory.parameters;
   prediction.optimizerState = memory.optimizerState;
   prediction.gradients = memory.gradients;
@@ -42,7 +60,7 @@ void PlanSearch::recordPrediction(Plan &plan) const {
   prediction.arena = memory.arena;
   prediction.argumentsAndResults = memory.argumentsAndResults;
   prediction.slots = memory.slots;
-  prediction.limit = this->memory;
+  return llvm::Error::success();
 }
 
 llvm::Expected<PlanReport> PlanSearch::answerBlocks() {
@@ -53,7 +71,8 @@ llvm::Expected<PlanReport> PlanSearch::answerBlocks() {
     return found;
   report = std::move(*found);
   if (report.plan)
-    recordPrediction(*report.plan);
+    if (llvm::Error problem = recordPrediction(*report.plan))
+      return std::move(problem);
   return std::move(report);
 }
 
@@ -67,8 +86,7 @@ static constexpr int64_t kMostNear = 3;
 void PlanSearch::judgeNearMisses() {
   if (!request.compilesWinner)
     return;
-  for (int64_t tried = 0; tried < kMostNear && !observer.isInterrupted();
-       ++tried) {
+  for (; numNear < kMostNear && !observer.isInterrupted(); ++numNear) {
     JudgedCandidate *next = nullptr;
     for (JudgedCandidate &judged : report.judged)
       if (!judged.fits && !judged.isWhole && judged.error.empty() &&
@@ -129,8 +147,7 @@ llvm::Error PlanSearch::judgeWinner(int64_t &numWhole) {
   report.isExtrapolated = !winner.isWhole;
   report.bound = std::min(getBound(), report.figures.seconds);
   report.plan = std::move(*plan);
-  recordPrediction(*report.plan);
-  return llvm::Error::success();
+  return recordPrediction(*report.plan);
 }
 
 const JudgedCandidate *PlanSearch::getSmallest() const {
@@ -182,14 +199,16 @@ llvm::Error PlanSearch::explainInfeasible() {
 
 void PlanSearch::summarize() {
   int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, idle = 0,
-          covered = 0, untried = 0, near = 0;
+          covered = 0, untried = 0, near = 0, predicted = 0;
   const JudgedCandidate *winner = getBest();
   bool isEnough = isGoodEnough();
   for (const SearchEntry &entry : entries) {
     if (entry.isJudged)
       continue;
-    if (!hasRoom(entry))
+    if (getLeastMemory(entry) > double(memory))
       ++tooLarge;
+    else if (isPredictedTooLarge(entry))
+      ++predicted;
     else if (winner && entry.bounds.seconds >= winner->figures.seconds)
       ++tooSlow;
     else if (isEnough)
@@ -212,6 +231,8 @@ void PlanSearch::summarize() {
   add("parameters, optimizer state and what the backward pass reads exceed the "
       "memory",
       tooLarge);
+  add("the memory that their compiled stages predict exceeds the limit",
+      predicted);
   add("the lower bound of the time is not below the best plan's", tooSlow);
   add("the lower bound of the time is within 1 % of the best plan's", near);
   add("a judged candidate lets the schedule choose among these sub-batches and "

@@ -158,7 +158,8 @@ bool PlanSearch::isWorthTrying(const SearchEntry &entry, double seconds) const {
 
 /// Returns how many candidates may still be judged, at most those of a round.
 size_t PlanSearch::getRoundSize() const {
-  if (int64_t(report.judged.size()) >= kMostJudged * mostCompiled)
+  // The product of the limits could overflow.
+  if (int64_t(report.judged.size()) / kMostJudged >= mostCompiled)
     return 0;
   return size_t(std::clamp<int64_t>(mostCompiled - judges.getNumCompiled(), 0,
                                     int64_t(kRound)));
@@ -372,6 +373,7 @@ void PlanSearch::lowerMemory(int64_t bytes) {
         judged.error.empty() && judged.figures.getNeededMemory() <= memory;
   best = findBest(report.judged, [](size_t) { return true; });
   idleRounds = 0;
+  numNear = 0;
   // A schedule was chosen for the memory that there was.
   for (SearchEntry &entry : entries)
     entry.isCovered = false;

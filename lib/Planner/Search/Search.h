@@ -89,7 +89,7 @@ private:
   llvm::Error judgeWinner(int64_t &numWhole);
   void judgeSmallest();
   llvm::Error explainInfeasible();
-  void recordPrediction(Plan &plan) const;
+  llvm::Error recordPrediction(Plan &plan);
   double getBound() const;
   double getEnough() const;
   bool isGoodEnough() const;
@@ -114,9 +114,11 @@ private:
   /// Returns whether the candidate may fit, by its bounds. A predicted memory
   /// that slightly exceeds the limit may fit with all layers.
   bool hasRoom(const SearchEntry &entry) const {
-    double limit = double(memory);
-    return getLeastMemory(entry) <= limit &&
-           entry.predictedMemory <= limit * (1 + kNearMiss);
+    return getLeastMemory(entry) <= double(memory) &&
+           !isPredictedTooLarge(entry);
+  }
+  bool isPredictedTooLarge(const SearchEntry &entry) const {
+    return entry.predictedMemory > double(memory) * (1 + kNearMiss);
   }
   /// Returns the judged candidate that needs least memory; null if none could
   /// be compiled.
@@ -155,6 +157,8 @@ private:
   bool hasLowerLimits = false;
   /// The candidates with operators in slices that may still be judged.
   int64_t splitsLeft = 0;
+  /// The near misses that the current answer has compiled with all layers.
+  int64_t numNear = 0;
   bool triedSplits = false;
   /// The number of rounds since the best plan last became better by more than
   /// simulations can resolve.

@@ -36,7 +36,7 @@ PlanSearch::judgeFurther(llvm::ArrayRef<Candidate> candidates) {
   for (const Candidate &candidate : candidates) {
     auto known =
         llvm::find_if(report.judged, [&](const JudgedCandidate &other) {
-          return other.candidate.getName() == candidate.getName();
+          return other.candidate.getKey() == candidate.getKey();
         });
     if (known != report.judged.end()) {
       judged.push_back(size_t(known - report.judged.begin()));
@@ -96,7 +96,7 @@ void PlanSearch::splitUntilFits(Candidate candidate) {
       least.recompute = mode;
       least.recomputeBytes = 0;
       if (llvm::none_of(orders, [&](const Candidate &order) {
-            return order.getName() == least.getName();
+            return order.getKey() == least.getKey();
           }))
         orders.push_back(std::move(least));
     }
@@ -168,6 +168,10 @@ void PlanSearch::splitLargest() {
   if (triedSplits)
     return;
   triedSplits = true;
+  // A program without roles has no standard plan for several devices, so its
+  // operators stay decided one by one.
+  if (request.devices > 1 && !limits.hasRoles())
+    return;
   auto canSplit = [](const JudgedCandidate &judged) {
     return judged.error.empty() && judged.candidate.mesh.pipeline == 1;
   };

@@ -81,4 +81,35 @@ TEST(Batch, KeepsTheBestRowsWhenInterrupted) {
   EXPECT_EQ(choice.tried.size(), 2u);
 }
 
+// The chosen rows are planned again, to compile the winner with all layers. If
+// that is interrupted before anything is judged, the plan is the one that made
+// these rows the best.
+TEST(Batch, KeepsTheBestPlanWhenTheLastSearchIsInterrupted) {
+  struct Impatient : PlanObserver {
+    void plansBatch(int64_t rows) override {
+      isLast = rows <= most;
+      most = std::max(most, rows);
+    }
+    bool isInterrupted() override { return isLast; }
+    bool isLast = false;
+    int64_t most = 0;
+  } observer;
+  PlanRequest request = makeRequest(2, 2, {1, 64, 4, 64, 16});
+  request.pins.data = 2;
+  request.pins.microBatches = request.pins.subBatches = 1;
+  request.pins.recompute = RecomputeMode::None;
+  request.pins.overlap = Overlap::None;
+  request.mostCompiled = 4;
+  // Products take nearly all of the time, so the first doubling does not pay.
+  request.cluster.device.peak["f32"] = 1e8;
+  BatchChoice choice = cantFail(findBatch(request, observer));
+  EXPECT_TRUE(choice.report.isInterrupted);
+  ASSERT_TRUE(choice.report.plan);
+  auto chosen = llvm::find_if(choice.tried, [&](const BatchPoint &point) {
+    return point.rows == choice.rows;
+  });
+  EXPECT_EQ(choice.report.winner.getName(), chosen->candidate.getName());
+  EXPECT_EQ(choice.report.figures.seconds, chosen->seconds);
+}
+
 } // namespace

@@ -3,6 +3,7 @@
 #include "PlanRequests.h"
 #include "llvm/Support/Error.h"
 #include "gtest/gtest.h"
+#include <limits>
 
 using namespace mlir;
 using namespace heddle;
@@ -361,6 +362,19 @@ TEST(FindPlan, SaysWhatIsLeastIfNothingFits) {
   EXPECT_GT(report.figures.memory.total(), request.memory);
   ASSERT_EQ(report.consumers.size(), 3u);
   EXPECT_GE(report.consumers[0].second, report.consumers[1].second);
+}
+
+// A limit of work that is too large to be multiplied is no limit.
+TEST(FindPlan, WorksAsMuchAsItMay) {
+  PlanRequest request = makeRequest(2, 2, small);
+  request.pins.overlap = Overlap::None;
+  request.pins.data = 2;
+  request.pins.microBatches = request.pins.subBatches = 1;
+  request.pins.recompute = RecomputeMode::None;
+  request.mostCompiled = std::numeric_limits<int64_t>::max();
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  EXPECT_GT(report.judged.size(), 1u);
 }
 
 TEST(FindPlan, RefusesRequests) {

@@ -219,6 +219,14 @@ TEST_F(PlanOperatorsTest, StoresLessWhereMemoryIsShort) {
   auto none = planOperators(*module, topology, options);
   ASSERT_TRUE(succeeded(none)) << diagnostics;
   EXPECT_FALSE(none->isFeasible);
+  // If nothing fits, the answer does not depend on the limit.
+  EXPECT_LE(none->bytes, scarce->bytes);
+  options.memoryLimit = none->bytes - 1;
+  auto nearly = planOperators(*module, topology, options);
+  ASSERT_TRUE(succeeded(nearly)) << diagnostics;
+  EXPECT_FALSE(nearly->isFeasible);
+  EXPECT_EQ(nearly->bytes, none->bytes);
+  EXPECT_EQ(writePlan(nearly->plan), writePlan(none->plan));
 }
 
 TEST_F(PlanOperatorsTest, IsTheSameOnAnyNumberOfThreads) {

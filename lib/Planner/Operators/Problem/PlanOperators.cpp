@@ -115,6 +115,34 @@ static FailureOr<Decision> decide(ModuleOp module, const Program &program,
   return Decision{std::move(result), std::nullopt};
 }
 
+/// Returns the least bytes of any assignment of the problem: the optimum of a
+/// problem whose costs are its usages. Returns nullopt if not even one was
+/// found within the work.
+static FailureOr<std::optional<int64_t>>
+findLeastBytes(ModuleOp module, const OperatorProblem &problem,
+               const OperatorsOptions &options) {
+  solver::Problem bytes = problem.problem;
+  bytes.usageLimit.reset();
+  for (solver::Node &node : bytes.nodes)
+    for (auto [cost, usage] : llvm::zip(node.costs, node.usages))
+      if (cost < solver::kInfiniteCost)
+        cost = node.live.empty() ? 0 : usage;
+  for (solver::Edge &edge : bytes.edges)
+    for (solver::Cost &cost : edge.costs)
+      if (cost < solver::kInfiniteCost)
+        cost = 0;
+  llvm::Expected<solver::Solution> solved = solveProblem(bytes, options);
+  if (!solved)
+    return module.emitError(llvm::toString(solved.takeError()));
+  if (!solved->best)
+    return std::optional<int64_t>();
+  llvm::Expected<solver::Evaluation> evaluation =
+      solver::evaluate(bytes, *solved->best);
+  if (!evaluation)
+    return module.emitError(llvm::toString(evaluation.takeError()));
+  return std::optional<int64_t>(evaluation->peakUsage);
+}
+
 /// Predicts the plan of a decision. If the plan takes longer than the solution,
 /// propagation has chosen other shardings than the solver, so pins may help.
 static LogicalResult predict(ModuleOp module, const MeshTopology &topology,
@@ -164,6 +192,30 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
       buildProblem(*program, costs, options, module);
   if (failed(problem))
     return failure();
+  // If no plan fits, the answer is the fastest one of least bytes. So it does
+  // not depend on the limit.
+  auto decideLeast =
+      [&](OperatorsResult nearest) -> FailureOr<OperatorsResult> {
+    FailureOr<std::optional<int64_t>> bytes =
+        findLeastBytes(module, *problem, options);
+    if (failed(bytes))
+      return failure();
+    if (!*bytes)
+      return std::move(nearest);
+    problem->problem.usageLimit = **bytes;
+    FailureOr<Decision> decision = decide(module, *program, *problem, options);
+    if (failed(decision) ||
+        (options.predicts &&
+         failed(predict(module, topology, options, *decision))))
+      return failure();
+    OperatorsResult &result = decision->result;
+    if (!result.isFeasible)
+      return std::move(nearest);
+    result.isFeasible =
+        options.predicts &&
+        result.prediction.memory.getTotal() <= *options.memoryLimit;
+    return std::move(result);
+  };
   // The problem leaves out some memory, such as the copies that reshardings
   // make. If the plan's prediction exceeds the limit, the problem is solved
   // again with a lower limit. If it then has no solution, the next limit lies
@@ -176,7 +228,8 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
       return failure();
     OperatorsResult &result = decision->result;
     if (!options.predicts)
-      return std::move(result);
+      return result.isFeasible ? std::move(result)
+                               : decideLeast(std::move(result));
     if (failed(predict(module, topology, options, *decision)))
       return failure();
     if (!options.memoryLimit)
@@ -187,12 +240,12 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
     if (result.isFeasible)
       nearest = std::move(result);
     else if (!nearest)
-      return std::move(result);
+      return decideLeast(std::move(result));
     else
       unsolvable = *problem->problem.usageLimit;
     if (round == kMostRounds || nearest->bytes - unsolvable <= 1) {
       nearest->isFeasible = false;
-      return std::move(*nearest);
+      return decideLeast(std::move(*nearest));
     }
     int64_t excess =
         nearest->prediction.memory.getTotal() - *options.memoryLimit;

@@ -1,0 +1,227 @@
+//===- FewLayers.cpp - Deep programs judged by few layers -----------------===//
+
+#include "JudgeTools.h"
+#include "KindOrders.h"
+#include "LayerStages.h"
+#include "heddle/Simulate/Report.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// The largest fraction of the arena that the scheduler is asked to save. It is
+/// asked to save kSlack more than needed, because arenas of few layers do not
+/// extrapolate exactly.
+static constexpr double kMostSaved = 0.6, kSlack = 0.03;
+/// How often the operators of few layers are decided again for less memory.
+static constexpr int kMostLimits = 3;
+
+llvm::Error heddle::checkExtrapolated(const PlanFigures &figures) {
+  for (const MemoryPart &part : getMemoryParts(figures.memory))
+    if (part.bytes < 0)
+      return llvm::createStringError(
+          "programs of few layers do not stand for all: by them, " +
+          part.name.str() + " would take " + std::to_string(part.bytes) +
+          " bytes");
+  return llvm::Error::success();
+}
+
+/// Returns the figures of a program of `layers` layers.
+static llvm::Expected<PlanFigures>
+extrapolate(const PlanFigures &few, const PlanFigures &more, int64_t layers) {
+  PlanFigures figures = few;
+  auto line = [&](auto &value, auto next) {
+    value +=
+        (next - value) * (layers - kFewLayers) / (kMoreLayers - kFewLayers);
+  };
+  DeviceMemoryPlan &memory = figures.memory;
+  line(figures.seconds, more.seconds);
+  line(figures.exposed, more.exposed);
+  line(memory.parameters, more.memory.parameters);
+  line(memory.optimizerState, more.memory.optimizerState);
+  line(memory.gradients, more.memory.gradients);
+  line(memory.counters, more.memory.counters);
+  line(memory.arena, more.memory.arena);
+  // The program of few layers may need more than the one of more layers.
+  memory.arena = std::max(memory.arena, more.memory.arena);
+  line(memory.argumentsAndResults, more.memory.argumentsAndResults);
+  line(memory.slots, more.memory.slots);
+  if (llvm::Error problem = checkExtrapolated(figures))
+    return std::move(problem);
+  return figures;
+}
+
+/// Adds the entries of `decided` to `entries`, and replaces those of the same
+/// glob. What is said of the last one of the `few` layers alone holds for the
+/// further ones of the `more` layers, too. A layer is the prefix of its names,
+/// such as "h.3.".
+template <typename KeyT>
+static void extendEntries(std::vector<PlanEntry<KeyT>> &entries,
+                          ArrayRef<PlanEntry<KeyT>> decided,
+                          ArrayRef<std::string> few,
+                          ArrayRef<std::string> more) {
+  auto add = [&](PlanEntry<KeyT> entry) {
+    llvm::erase_if(entries, [&](const PlanEntry<KeyT> &other) {
+      return other.glob == entry.glob;
+    });
+    entries.push_back(std::move(entry));
+  };
+  for (const PlanEntry<KeyT> &entry : decided) {
+    add(entry);
+    if (few.empty() || !StringRef(entry.glob).starts_with(few.back()))
+      continue;
+    for (const std::string &layer : more.drop_front(few.size())) {
+      PlanEntry<KeyT> further = entry;
+      further.glob.replace(0, few.back().size(), layer);
+      add(std::move(further));
+    }
+  }
+}
+
+/// Returns the prefixes of the names of each layer. Empty if the names have no
+/// numbers of layers.
+static std::vector<std::string> getLayerPrefixes(ModuleOp module) {
+  llvm::Expected<std::vector<std::string>> layers = findLayers(module);
+  if (!layers) {
+    llvm::consumeError(layers.takeError());
+    return {};
+  }
+  for (std::string &layer : *layers)
+    layer.pop_back(); // the star
+  return std::move(*layers);
+}
+
+llvm::Error Judge::extendDecisions(const Candidate &few, ProgramSize fewSize,
+                                   const Candidate &more,
+                                   ProgramSize moreSize) {
+  llvm::Expected<ModuleOp> fewStep = getTrainingStep(fewSize, few.microBatches);
+  if (!fewStep)
+    return fewStep.takeError();
+  llvm::Expected<ModuleOp> moreStep =
+      getTrainingStep(moreSize, more.microBatches);
+  if (!moreStep)
+    return moreStep.takeError();
+  llvm::Expected<Plan> decided = makePlan(*fewStep, few);
+  if (!decided)
+    return decided.takeError();
+  Prices &price = getPrices(more);
+  if (price.find(*moreStep, more))
+    return llvm::Error::success();
+  Candidate standard = more;
+  standard.decidesOperators = false;
+  llvm::Expected<Plan> plan = makePlan(*moreStep, standard);
+  if (!plan)
+    return plan.takeError();
+  clearDecided(*plan, more, *moreStep);
+  std::vector<std::string> fewLayers = getLayerPrefixes(*fewStep),
+                           moreLayers = getLayerPrefixes(*moreStep);
+  auto extend = [&](auto &entries, const auto &from) {
+    extendEntries(entries, ArrayRef(from), fewLayers, moreLayers);
+  };
+  extend(plan->operators, decided->operators);
+  extend(plan->storage, decided->storage);
+  extend(plan->pins, decided->pins);
+  price.decided.push_back(
+      {*moreStep, more.stageLayers, std::move(*plan), std::nullopt});
+  return llvm::Error::success();
+}
+
+llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate,
+                                               double limit) {
+  if (!extrapolates(candidate)) {
+    llvm::Expected<Judgement> whole = judge(candidate, request.program.layers);
+    if (!whole)
+      return whole.takeError();
+    return whole->figures;
+  }
+  llvm::Expected<PlanFigures> all = extrapolateOnce(candidate, limit);
+  if (!all || !candidate.decidesOperators || all->seconds >= limit ||
+      all->getNeededMemory() <= request.memory)
+    return all;
+  return decideWithin(candidate, std::move(*all), limit);
+}
+
+llvm::Expected<PlanFigures> Judge::decideWithin(const Candidate &candidate,
+                                                PlanFigures all, double limit) {
+  Prices &price = getPrices(candidate);
+  PlanFigures last = all;
+  for (int round = 0; round < kMostLimits; ++round) {
+    if (last.getNeededMemory() <= request.memory)
+      break;
+    // The few layers may take the part of the memory that they have now.
+    double part = double(request.memory) / double(last.getNeededMemory());
+    price.limit =
+        int64_t(part * double(price.limit ? *price.limit : price.fewMemory));
+    price.decided.clear();
+    llvm::Expected<PlanFigures> next = extrapolateOnce(candidate, limit);
+    if (!next) {
+      llvm::consumeError(next.takeError());
+      break;
+    }
+    last = std::move(*next);
+    if (isBetter(last, all, request.memory))
+      all = last;
+  }
+  return all;
+}
+
+llvm::Expected<PlanFigures> Judge::extrapolateOnce(const Candidate &candidate,
+                                                   double limit) {
+  llvm::Expected<Judgement> few = judge(candidate, kFewLayers);
+  if (!few)
+    return few.takeError();
+  if (candidate.decidesOperators) {
+    getPrices(candidate).fewMemory = few->figures.getNeededMemory();
+    int64_t rows = request.program.rows / candidate.microBatches;
+    if (llvm::Error problem = extendDecisions(candidate, {rows, kFewLayers},
+                                              candidate, {rows, kMoreLayers}))
+      return std::move(problem);
+  }
+  llvm::Expected<Judgement> more = judge(candidate, kMoreLayers);
+  if (!more)
+    return more.takeError();
+  llvm::Expected<PlanFigures> ample =
+      ::extrapolate(few->figures, more->figures, *request.program.layers);
+  if (!ample || ample->seconds >= limit)
+    return ample;
+  std::optional<PlanFigures> tight =
+      extrapolateWithin(candidate, few->figures, more->figures, *ample);
+  return tight ? *tight : *ample;
+}
+
+/// Judges the programs of few layers again, with less memory: as much less as
+/// all layers must save. The scheduler keeps live bytes within the device's
+/// memory, but few layers leave so much memory that it need not save anything.
+/// Returns nullopt if nothing has to be saved, or too much.
+std::optional<PlanFigures> Judge::extrapolateWithin(const Candidate &candidate,
+                                                    const PlanFigures &few,
+                                                    const PlanFigures &more,
+                                                    const PlanFigures &all) {
+  int64_t excess = all.getNeededMemory() - request.memory;
+  if (excess <= 0 || candidate.overlap != Overlap::Auto)
+    return std::nullopt;
+  double saved = double(excess) / double(all.memory.arena) + kSlack;
+  if (saved > kMostSaved)
+    return std::nullopt;
+  auto judgeTight = [&](const PlanFigures &figures, int64_t layers) {
+    double memory =
+        double(figures.memory.total()) - saved * double(figures.memory.arena);
+    return judge(candidate, layers, int64_t(memory));
+  };
+  llvm::Expected<Judgement> tightFew = judgeTight(few, kFewLayers);
+  llvm::Expected<Judgement> tightMore = judgeTight(more, kMoreLayers);
+  if (!tightFew || !tightMore) {
+    // The scheduler cannot keep the program within this memory.
+    llvm::consumeError(tightFew.takeError());
+    llvm::consumeError(tightMore.takeError());
+    return std::nullopt;
+  }
+  llvm::Expected<PlanFigures> tight = ::extrapolate(
+      tightFew->figures, tightMore->figures, *request.program.layers);
+  if (!tight) {
+    llvm::consumeError(tight.takeError());
+    return std::nullopt;
+  }
+  if (tight->memory.total() > all.memory.total())
+    return std::nullopt;
+  return std::move(*tight);
+}
