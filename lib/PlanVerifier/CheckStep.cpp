@@ -78,7 +78,7 @@ void PlanResolver::checkPrediction() {
     warn(PlanRule::PredictedStep, at, ("$.prediction." + key).str(),
          "the plan was chosen for " + expected + ", got " + got +
              ": its times and memory are others, and another plan may be "
-             "better; plan again");
+             "better; give what it was chosen for, or plan again");
   };
   int64_t microBatches = getNumMicroBatches(module);
   if (prediction.microBatches != microBatches)
@@ -89,15 +89,18 @@ void PlanResolver::checkPrediction() {
   if (std::optional<int64_t> rows = getSize(training, 0);
       rows && *rows * microBatches != prediction.rows)
     warnOf("rows",
-           "a step of " + Twine(prediction.rows) +
-               " rows (--batch times --micro-batches)",
+           "a step of " + Twine(prediction.rows) + " rows (--batch " +
+               Twine(prediction.rows /
+                     std::max<int64_t>(prediction.microBatches, 1)) +
+               " --micro-batches " + Twine(prediction.microBatches) + ")",
            Twine(*rows * microBatches));
   bool isBf16 = usesBf16(module);
   if (isBf16 != prediction.bf16)
     warnOf("bf16", prediction.bf16 ? "--bf16" : "f32",
            isBf16 ? "--bf16" : "f32");
-  // Rows of one dimension have no positions.
-  // Tables of positions have other shapes then, so the program differs, too.
+  // Rows of one dimension have no positions. If the number of positions
+  // differs, so do the shapes of tables of positions, and with them the
+  // fingerprint.
   if (std::optional<int64_t> sequence = getSize(training, 1);
       sequence && prediction.sequence > 0 && *sequence != prediction.sequence)
     warnOf("sequence",
