@@ -4,7 +4,7 @@
 // ThreadCommunicator.h implements it for ranks that are threads of one process,
 // ProcessCommunicator.h for ranks in several processes. An implementation with
 // NCCL would implement this interface too. All must pass the same conformance
-// suite (test/unit/Runtime/CommunicatorTest.cpp).
+// suite (test/unit/Runtime/Communicators/CommunicatorTest.cpp).
 //
 // Each function means what the `heddle_rt_*` function of the same name in
 // heddle_rt/abi.h means. A call returns when this rank's part is done: its

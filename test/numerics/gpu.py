@@ -3,16 +3,18 @@ this CPU.
 
     gpu.py --heddle build/bin/heddle --heddle-run build/bin/heddle-run \\
            --gpu build/lib/emulated-gpu --scratch FOLDER [--long] [--part K/N] \\
-           [--only CASE] [MODEL ...]
+           [--only CASE ...] [MODEL ...]
 
 A case is a plan of matrix.py, a plan with a schedule of schedules.py (tp4+oases), or a
 pipeline of pipelines.py (pp2-tp2/zb-h1). In the first two kinds of case, --gpu-rows can
-force the shape of rows (serial+bf16@warp). The bounds are those of these scripts. The
+force the shape of rows (serial+bf16@warp). --only may occur several times; it also takes
+patterns of the cases of --long ('pp*/1f1b'). The bounds are those of these scripts. The
 emulated GPU runs its streams in a random legal order. Pipelines run a second time, in
 another order, and must give the same bits. With --long, every case does.
 """
 
 import argparse
+import fnmatch
 import os
 import pathlib
 
@@ -55,6 +57,19 @@ def parse_part(text):
     if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
         raise argparse.ArgumentTypeError("expected K/N with K from 1 to N, got " + text)
     return int(part) - 1, int(parts)
+
+
+def choose(name, patterns):
+    """Returns the cases of a model that --only names. A case need not be one of --long, but
+    a pattern must match such a case."""
+    chosen = []
+    for pattern in patterns:
+        is_pattern = any(letter in pattern for letter in "*?[")
+        cases = fnmatch.filter(LONG_CASES.get(name, LONG), pattern) if is_pattern else [pattern]
+        if not cases:
+            raise SystemExit("--only: no case of %s matches %s" % (name, pattern))
+        chosen += [case for case in cases if case not in chosen]
+    return chosen
 
 
 class GpuPrograms(Programs):
@@ -151,7 +166,8 @@ def main():
     parser.add_argument("--gpu", type=pathlib.Path, required=True,
                         help="the folder of the emulated GPU's libraries")
     parser.add_argument("--scratch", type=pathlib.Path, required=True)
-    parser.add_argument("--only", action="append", help="run these cases only")
+    parser.add_argument("--only", action="append", metavar="CASE",
+                        help="run these cases only; may be a pattern")
     parser.add_argument("--long", action="store_true",
                         default=bool(os.environ.get("HEDDLE_LONG_TESTS")),
                         help="run all plans, schedules and pipelines")
@@ -164,7 +180,8 @@ def main():
     gpu = GpuPrograms(options.gpu.resolve(), options.heddle, options.heddle_run)
     known = LONG_CASES if options.long else SHORT
     cases = [(name, case) for name in options.models or known
-             for case in options.only or known.get(name, LONG)]
+             for case in (choose(name, options.only) if options.only
+                          else known.get(name, LONG))]
     part, parts = options.part
     model = None
     for name, case in cases[part::parts]:

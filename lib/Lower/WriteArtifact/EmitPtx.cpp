@@ -11,6 +11,7 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -47,8 +48,9 @@ LogicalResult heddle::checkTargetGpu(Location loc, StringRef chip) {
                         << chip << "'";
 }
 
-FailureOr<std::unique_ptr<llvm::TargetMachine>>
-heddle::createGpuMachine(Location loc, StringRef chip) {
+/// Returns the code generator for a chip that checkTargetGpu() accepts.
+static FailureOr<std::unique_ptr<llvm::TargetMachine>>
+createGpuMachine(Location loc, StringRef chip) {
   LLVMInitializeNVPTXTarget();
   LLVMInitializeNVPTXTargetInfo();
   LLVMInitializeNVPTXTargetMC();
@@ -67,9 +69,11 @@ heddle::createGpuMachine(Location loc, StringRef chip) {
   return machine;
 }
 
-FailureOr<std::unique_ptr<llvm::Module>>
-heddle::optimizeForGpu(ModuleOp module, llvm::TargetMachine &machine,
-                       llvm::LLVMContext &context) {
+/// Returns the LLVM IR of the module's kernels after its last optimization. The
+/// caller must write its PTX, see emitPtx.
+static FailureOr<std::unique_ptr<llvm::Module>>
+optimizeForGpu(ModuleOp module, llvm::TargetMachine &machine,
+               llvm::LLVMContext &context) {
   DialectRegistry registry;
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
@@ -115,10 +119,9 @@ heddle::optimizeForGpu(ModuleOp module, llvm::TargetMachine &machine,
   return code;
 }
 
-FailureOr<std::string> heddle::emitPtx(ModuleOp module) {
-  StringRef chip = getTargetGpu(module);
-  if (failed(checkTargetGpu(module.getLoc(), chip)))
-    return failure();
+FailureOr<std::string>
+heddle::emitPtx(ModuleOp module, StringRef chip,
+                llvm::function_ref<void(const llvm::Module &)> visit) {
   FailureOr<std::unique_ptr<llvm::TargetMachine>> machine =
       createGpuMachine(module.getLoc(), chip);
   if (failed(machine))
@@ -128,6 +131,11 @@ FailureOr<std::string> heddle::emitPtx(ModuleOp module) {
       optimizeForGpu(module, **machine, context);
   if (failed(code))
     return failure();
+  visit(**code);
+  // LLVM keeps the annotations of kernels, such as their number of threads, by
+  // the address of the module, and forgets them after it has written PTX. If no
+  // PTX were written, a later module at this address would be optimized with
+  // the wrong number of threads.
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager codegen;
@@ -136,4 +144,11 @@ FailureOr<std::string> heddle::emitPtx(ModuleOp module) {
     return module.emitError() << "no PTX for " << chip;
   codegen.run(**code);
   return text.str().str();
+}
+
+FailureOr<std::string> heddle::emitPtx(ModuleOp module) {
+  StringRef chip = getTargetGpu(module);
+  if (failed(checkTargetGpu(module.getLoc(), chip)))
+    return failure();
+  return emitPtx(module, chip, [](const llvm::Module &) {});
 }

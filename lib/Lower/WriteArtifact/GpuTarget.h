@@ -1,23 +1,19 @@
-//===- GpuTarget.h - Code generators for NVIDIA GPUs ------------*- C++ -*-===//
+//===- GpuTarget.h - Code of kernels for NVIDIA GPUs ------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_LOWER_WRITEARTIFACT_GPUTARGET_H
 #define HEDDLE_LIB_LOWER_WRITEARTIFACT_GPUTARGET_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Target/TargetMachine.h"
 
 namespace heddle {
 
-/// Returns the code generator for a chip that checkTargetGpu() accepts.
-mlir::FailureOr<std::unique_ptr<llvm::TargetMachine>>
-createGpuMachine(mlir::Location loc, llvm::StringRef chip);
-
-/// Returns the LLVM IR of the module's kernels for GPUs after its last
-/// optimization.
-mlir::FailureOr<std::unique_ptr<llvm::Module>>
-optimizeForGpu(mlir::ModuleOp module, llvm::TargetMachine &machine,
-               llvm::LLVMContext &context);
+/// Returns the PTX of the module's kernels for a chip that checkTargetGpu()
+/// accepts. Before PTX is written, calls visit() with the kernels' LLVM IR
+/// after its last optimization.
+mlir::FailureOr<std::string>
+emitPtx(mlir::ModuleOp module, llvm::StringRef chip,
+        llvm::function_ref<void(const llvm::Module &)> visit);
 
 } // namespace heddle
 

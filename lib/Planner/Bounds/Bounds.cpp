@@ -328,12 +328,20 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
   auto stored = [&](int64_t level) {
     return tensor * (candidate.zeroLevel >= level ? group : 1);
   };
+  // Variables that are decided one by one, or stated, may be stored in more
+  // parts.
+  bool isStandard =
+      !candidate.decidesOperators && !statesSplits() && !statesStorage();
+  auto storedAtMost = [&](int64_t level) {
+    return isStandard ? stored(level) : devices;
+  };
   CandidateBounds result;
 
   // Memory. Gradients of one micro-batch lie in the arena, until their norm is
   // known.
-  result.state = one.parameters / stored(3) + one.optimizerState / stored(1) +
-                 (micro > 1 ? one.gradients / stored(2) : 0);
+  result.state = one.parameters / storedAtMost(3) +
+                 one.optimizerState / storedAtMost(1) +
+                 (micro > 1 ? one.gradients / storedAtMost(2) : 0);
   // Tables of positions may be split with the sequence.
   if (context > 1 && one.parameters > 0)
     result.state *= one.weights / one.parameters;
@@ -412,10 +420,7 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
 
   double traffic = getTraffic(candidate, topology, one, step.layer);
   bool hides = getNamedSchedule(candidate.overlap).order.has_value();
-  // Variables that are decided one by one may be stored in more parts.
-  double least =
-      leastPasses +
-      (candidate.decidesOperators ? update * stored(1) / devices : update);
+  double least = leastPasses + update * stored(1) / storedAtMost(1);
   // The exchanges of the update are behind the passes, which hide none of them.
   // Those of layers count: tables may have sizes that no axis divides, and are
   // not gathered then.

@@ -8,6 +8,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -357,34 +358,62 @@ void Counter::countMicroBatch(func::FuncOp function) {
 
 /// A value is a sum over devices if its op sums over a split factor, or if the
 /// op passes such sums on. A sum is exchanged where an op reads it that cannot
-/// pass it on.
+/// pass it on, or earlier, where the values that it comes from have fewer bytes
+/// (before a cast to a wider type).
 void Counter::countSums(func::FuncOp function) {
-  llvm::DenseSet<Value> partial, exchanged;
+  using Values = llvm::SmallSetVector<Value, 2>;
+  // The values to exchange for each sum, in the cheapest way.
+  llvm::DenseMap<Value, Values> cheapest;
+  llvm::DenseSet<Value> exchanged;
+  auto countBytes = [](ArrayRef<Value> values) {
+    int64_t bytes = 0;
+    for (Value value : values)
+      bytes += getBytes(value.getType());
+    return bytes;
+  };
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
     bool isSum = false, passesOn = false;
+    Values earlier;
     if (ruled && !op->getOperands().empty()) {
       ShardingRule rule = ruled.getShardingRule();
       for (const Factor &factor : rule.factors)
         isSum |= factor.kind == FactorKind::Sum && isTensorRole(factor.role);
-      for (const LinearGroup &group : rule.linear)
-        passesOn |= rule.defersPartialSums && !group.operands.empty() &&
-                    llvm::all_of(group.operands, [&](unsigned operand) {
-                      return operand < op->getNumOperands() &&
-                             partial.contains(op->getOperand(operand));
-                    });
+      for (const LinearGroup &group : rule.linear) {
+        if (!rule.defersPartialSums || group.operands.empty() ||
+            !llvm::all_of(group.operands, [&](unsigned operand) {
+              return operand < op->getNumOperands() &&
+                     cheapest.contains(op->getOperand(operand));
+            }))
+          continue;
+        passesOn = true;
+        for (unsigned operand : group.operands) {
+          const Values &values = cheapest[op->getOperand(operand)];
+          earlier.insert(values.begin(), values.end());
+        }
+      }
     }
     if (isSum || passesOn)
-      for (Value result : op->getResults())
-        partial.insert(result);
+      for (Value result : op->getResults()) {
+        bool isCheaper =
+            passesOn && !isSum &&
+            countBytes(earlier.getArrayRef()) <= getBytes(result.getType());
+        Values own;
+        own.insert(result);
+        cheapest[result] = isCheaper ? earlier : own;
+      }
     if (passesOn)
       return;
     for (Value operand : op->getOperands()) {
-      if (!partial.contains(operand) || !exchanged.insert(operand).second)
+      auto sum = cheapest.find(operand);
+      if (sum == cheapest.end())
         continue;
-      auto bytes = double(getBytes(operand.getType()));
-      counts.tensorSums += bytes;
-      counts.numTensorSums += 1;
+      for (Value value : sum->second) {
+        if (!exchanged.insert(value).second)
+          continue;
+        counts.tensorSums += double(getBytes(value.getType()));
+        counts.numTensorSums += 1;
+      }
     }
   });
 }

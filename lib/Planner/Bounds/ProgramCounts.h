@@ -52,9 +52,8 @@ struct ProgramCounts {
   double keptBytes = 0, keptWhole = 0, keptInParts = 0, keptOfAttention = 0;
   /// Bytes of the parameters that products of both passes read.
   double readTwice = 0;
-  /// Bytes and number of the values that are sums over devices if tensor
-  /// parallelism splits features, heads and vocabulary. Counts the forward pass
-  /// alone.
+  /// Bytes and number of the sums over devices in both passes, if tensor
+  /// parallelism splits features, heads and vocabulary.
   double tensorSums = 0, numTensorSums = 0;
   /// Bytes and number of the keys and values of attention. Then the bytes of
   /// its queries and outputs. Counts the forward pass alone.

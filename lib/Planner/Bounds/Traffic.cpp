@@ -73,11 +73,12 @@ double BoundModel::getTraffic(const Candidate &candidate,
   // With bf16 products, parameters and activations may travel in bf16.
   double narrow = request.training.bf16 ? 0.5 : 1;
   LinkBounds links(topology);
-  // Operators that are computed whole exchange no sums, and those that are
-  // decided one by one may exchange others.
-  if (request.pins.replicated.empty() && !candidate.decidesOperators)
+  // Operators that are computed whole exchange no sums. Those that are decided
+  // one by one, or that the user states, may exchange others.
+  bool isStandard = !candidate.decidesOperators && !statesSplits();
+  if (request.pins.replicated.empty() && isStandard)
     links.add(axes.tensor, one.tensorSums * part, 2 * micro);
-  if (!candidate.decidesOperators && !statesSplits()) {
+  if (isStandard) {
     // In each pass, keys and values visit all devices, or queries, keys, values
     // and outputs change places. In the backward pass, so do their gradients.
     double group = part * topology.getSize(axes.context) / tensor;
@@ -86,7 +87,7 @@ double BoundModel::getTraffic(const Candidate &candidate,
               (one.keyBytes + (exchanges ? one.queryBytes : 0)) * group,
               micro * (one.gradients > 0 ? 2 : 1), exchanges);
   }
-  if (!candidate.decidesOperators) {
+  if (isStandard && !statesStorage()) {
     // Gradients that are stored in parts are added up in each micro-batch.
     bool addsAlways = candidate.zeroLevel >= 2;
     links.add(addsAlways ? axes.storage : replicas, one.gradients * whole,
@@ -100,9 +101,8 @@ double BoundModel::getTraffic(const Candidate &candidate,
       // last layer, one gather may serve both passes.
       double others = double(request.program.layers.value_or(1) - 1) /
                       double(candidate.mesh.pipeline);
-      if (!statesSplits() && !statesStorage())
-        links.add(axes.storage, others * layer.readTwice / tensor * narrow,
-                  micro * double(2 * candidate.subBatches - 1));
+      links.add(axes.storage, others * layer.readTwice / tensor * narrow,
+                micro * double(2 * candidate.subBatches - 1));
     } else
       links.add(axes.storage, one.parameters * whole, 1);
   }

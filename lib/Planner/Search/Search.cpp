@@ -295,7 +295,8 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
       judged.figures = *result;
       // A program of few layers may be scheduled unlike one of many. Bounds
       // hold for all.
-      judged.figures.seconds = std::max(judged.figures.seconds, judged.bound);
+      if (!judged.isWhole)
+        judged.figures.seconds = std::max(judged.figures.seconds, judged.bound);
       judged.figures.exposed =
           std::clamp(judged.figures.exposed, 0.0, judged.figures.seconds);
       judged.fits = result->getNeededMemory() <= memory;

@@ -9,6 +9,9 @@ using namespace heddle;
 static constexpr int64_t kSlices[] = {2, 4, 8};
 /// The part of the needed memory that slices must save to be kept.
 static constexpr double kWorthSlicing = 0.005;
+/// If another plan fits, operators of a candidate are cut only if it needs at
+/// most this many times the memory. Slices save what is alive of a few weights.
+static constexpr double kMostExcess = 2;
 /// The most times that further operators of a candidate are cut.
 static constexpr int kMostCuts = 4;
 
@@ -120,6 +123,9 @@ void PlanSearch::splitFurther(size_t current) {
        cut < kMostCuts && splitsLeft > 0 && !observer.isInterrupted(); ++cut) {
     const JudgedCandidate whole = report.judged[current];
     if (whole.fits || whole.figures.seconds >= getEnough())
+      return;
+    if (getBest() &&
+        double(whole.figures.getNeededMemory()) > kMostExcess * double(memory))
       return;
     llvm::Expected<std::vector<SplitOption>> options =
         judges.first().findSplits(whole.candidate);

@@ -127,33 +127,30 @@ llvm::Expected<std::unique_ptr<GpuEmulator>>
 GpuEmulator::compile(ModuleOp module) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
-  auto fail = [](const char *what) {
-    return llvm::createStringError(llvm::inconvertibleErrorCode(), what);
-  };
-  auto gpu = createGpuMachine(module.getLoc(), "sm_80");
-  if (failed(gpu))
-    return fail("no code generator for GPUs");
-  llvm::LLVMContext gpuContext;
-  auto code = optimizeForGpu(module, **gpu, gpuContext);
-  if (failed(code))
-    return fail("no IR for the kernels");
-
   auto context = std::make_unique<llvm::LLVMContext>();
   llvm::orc::JITTargetMachineBuilder builder = getHostMachine();
   auto machine = builder.createTargetMachine();
   if (!machine)
     return machine.takeError();
-  auto host = compileForHost(**code, *context, **machine);
-  if (!host)
-    return host.takeError();
+  std::optional<llvm::Expected<std::unique_ptr<llvm::Module>>> made;
+  LogicalResult emitted =
+      emitPtx(module, "sm_80", [&](const llvm::Module &code) {
+        made.emplace(compileForHost(code, *context, **machine));
+      });
+  if (made && !*made)
+    return made->takeError();
+  if (!made || failed(emitted))
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   "no code for the kernels");
+  std::unique_ptr<llvm::Module> host = std::move(**made);
   // Optimization may drop a kernel's shared memory, or split and rename it.
   llvm::StringMap<SmallVector<std::pair<std::string, size_t>>> shared;
-  for (llvm::GlobalVariable &global : (*host)->globals())
+  for (llvm::GlobalVariable &global : host->globals())
     shared[global.getName().split('.').first].emplace_back(
         global.getName(),
-        (*host)->getDataLayout().getTypeAllocSize(global.getValueType()));
+        host->getDataLayout().getTypeAllocSize(global.getValueType()));
   std::unique_ptr<GpuEmulator> emulator(new GpuEmulator());
-  if (llvm::Error error = emulator->start(std::move(*host), std::move(builder),
+  if (llvm::Error error = emulator->start(std::move(host), std::move(builder),
                                           std::move(context)))
     return std::move(error);
   for (LLVM::LLVMFuncOp function : getGpuKernels(module)) {

@@ -2,7 +2,7 @@
 
 #include "backends/cuda/CudaCommunicator.h"
 #include "test/support/EmulatedCuda/EmulatedCuda.h"
-#include "test/unit/Runtime/World.h"
+#include "test/unit/Runtime/Communicators/World.h"
 
 using namespace heddle;
 using namespace heddle::runtime;

@@ -171,6 +171,22 @@ int64_t countDecided(const PlanReport &report) {
   });
 }
 
+/// Expects that the operators of a second mesh were decided only if that gained
+/// time for the first.
+void expectDecidedWhilePaying(const PlanReport &report) {
+  double standard = std::numeric_limits<double>::infinity();
+  int64_t count = 0;
+  for (const JudgedCandidate &judged : report.judged) {
+    if (judged.candidate.decidesOperators && judged.error.empty()) {
+      EXPECT_TRUE(count == 0 || judged.figures.seconds < standard ||
+                  report.winner.decidesOperators);
+      ++count;
+    } else if (judged.fits) {
+      standard = std::min(standard, judged.figures.seconds);
+    }
+  }
+}
+
 // The search ends when nothing may be better by more than simulations tell, and
 // says so.
 TEST(FindPlan, EndsWithinOnePercentOfTheBound) {
@@ -232,6 +248,7 @@ TEST(FindPlan, PricesCommunicationAsExposed) {
     request.pins.overlap = overlap;
     PlanReport report = cantFail(findPlan(request, observer));
     ASSERT_GE(countDecided(report), 1);
+    expectDecidedWhilePaying(report);
     bool communicates = false;
     for (const JudgedCandidate &judged : report.judged) {
       if (!judged.candidate.decidesOperators || !judged.error.empty())
@@ -282,6 +299,34 @@ TEST(FindPlan, DecidesOperatorsOfStages) {
                   0.05 * whole.figures.seconds);
     }
   }
+}
+
+// Slices save what is alive of a few weights. They are not tried for a plan
+// that needs more than twice the memory, if another plan fits.
+TEST(FindPlan, CutsNoOperatorsOfPlansThatAreFarTooLarge) {
+  PlanRequest request = makeRequest(2, 16, {4, 64, 4, 256, 256});
+  Candidate candidate;
+  candidate.mesh.data = {2};
+  candidate.mesh.statesData = true;
+  candidate.zeroLevel = 3;
+  Judge judge(request);
+  auto getNeed = [&](RecomputeMode mode) {
+    candidate.recompute = mode;
+    return cantFail(judge.judge(candidate, 4)).figures.getNeededMemory();
+  };
+  int64_t kept = getNeed(RecomputeMode::None);
+  request.memory = request.cluster.device.memory = kept / 2 - 1;
+  ASSERT_LT(getNeed(RecomputeMode::Layer), request.memory);
+  request.pins.data = 2;
+  request.pins.zeroLevel = 3;
+  request.pins.microBatches = request.pins.subBatches = 1;
+  request.pins.overlap = Overlap::None;
+  request.mostCompiled = 2;
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  EXPECT_TRUE(report.plan.has_value());
+  for (const JudgedCandidate &judged : report.judged)
+    EXPECT_TRUE(judged.candidate.splits.empty()) << judged.candidate.getName();
 }
 
 // A candidate that is too slow with ample memory is not compiled for the

@@ -290,8 +290,9 @@ TEST_F(ReshardTest, SequencesAreShort) {
   MeshRef mesh = makeMesh({2, 2});
   StringAttr a = builder.getStringAttr("a"), b = builder.getStringAttr("b");
   auto type = RankedTensorType::get({8, 8}, builder.getF32Type());
-  ReshardSequences sequences(mesh, llvm::cantFail(MeshTopology::create(
-                                       makeUniformCluster(4), {2, 2})));
+  ReshardSequences sequences(
+      mesh, std::make_shared<KnownReshardings>(llvm::cantFail(
+                MeshTopology::create(makeUniformCluster(4), {2, 2}))));
   auto kinds = [&](ShardingAttr from, ShardingAttr to) {
     std::vector<int> kinds;
     for (const ReshardStep &step : sequences.plan(type, from, to))

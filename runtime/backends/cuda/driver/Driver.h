@@ -3,7 +3,7 @@
 // The types and functions of the CUDA driver API that the backend uses. They
 // are declared here, so a build needs no toolkit and a machine without a GPU
 // needs no driver. Names and values are those of cuda.h, where the functions
-// are documented; test/unit/Runtime/CudaHeadersTest.cpp compares them.
+// are documented; test/unit/Runtime/Cuda/CudaHeadersTest.cpp compares them.
 //
 //===----------------------------------------------------------------------===//
 

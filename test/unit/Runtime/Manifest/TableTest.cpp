@@ -1,6 +1,6 @@
 //===- TableTest.cpp - Runs tables ----------------------------------------===//
 
-#include "TestArtifact.h"
+#include "../Session/TestArtifact.h"
 #include "TestTables.h"
 #include "heddle_rt/session.h"
 #include "support/Message.h"

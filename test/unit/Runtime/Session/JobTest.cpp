@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Communicators/World.h"
 #include "TestArtifact.h"
-#include "World.h"
 #include "heddle_rt/checksum.h"
 #include "heddle_rt/session.h"
 #include "processes/Sha256.h"

@@ -1,7 +1,7 @@
 //===- TestTables.cpp - Tables of the hand-written programs ---------------===//
 
 #include "TestTables.h"
-#include "TestArtifact.h"
+#include "../Session/TestArtifact.h"
 
 #include <map>
 #include <utility>

@@ -1,7 +1,7 @@
 //===- ManifestTest.cpp - Manifests, right and wrong ----------------------===//
 
 #include "heddle_rt/manifest.h"
-#include "TestArtifact.h"
+#include "../Session/TestArtifact.h"
 #include "backends/cpu/CpuFeatures.h"
 
 #include <gtest/gtest.h>
