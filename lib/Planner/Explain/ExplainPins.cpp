@@ -268,7 +268,7 @@ void PinExplainer::checkProduct() {
            canCut(pipeline) && limits.canSplitTensor(tensor) &&
            canSplitContext(pins.context.value_or(context),
                            pins.tensor.value_or(tensor)) &&
-           (!pins.attention || pins.context.value_or(context) > 1) &&
+           (!pins.attention || pins.context || context > 1) &&
            canData(rest / others, pins.pipeline.value_or(pipeline));
   };
   bool canRest = false;

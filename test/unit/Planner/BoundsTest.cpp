@@ -286,7 +286,7 @@ Candidate splitRows(int64_t data, Overlap overlap) {
 
 // Links are so slow that the exchanges of each kind take most of the time.
 TEST(Bounds, CountTheTrafficOfASplitSequence) {
-  PlanRequest request = makeRequest(4, 4, {4, 64, 4, 256, 256});
+  PlanRequest request = makeRequest(4, 4, {2, 64, 4, 256, 128});
   for (ClusterLevel &level : request.cluster.levels)
     level.bandwidth /= 1e4;
   for (bool bf16 : {false, true}) {
@@ -295,17 +295,17 @@ TEST(Bounds, CountTheTrafficOfASplitSequence) {
     BoundModel model = makeBounds(request, judge);
     std::map<ContextParallelism, double> bounds;
     for (ContextParallelism kind : kContextKinds)
-      for (int64_t tensor : {2, 1})
-        for (Overlap overlap : {Overlap::None, Overlap::Auto}) {
-          Candidate candidate = splitRows(1, overlap);
-          splitSequence(candidate, 4 / tensor, kind);
-          candidate.mesh.tensor = {tensor};
-          double bound = cantFail(model.rate(candidate)).seconds;
-          double seconds = cantFail(judge.judge(candidate, 4)).figures.seconds;
-          EXPECT_LE(bound, seconds) << candidate.getName();
-          EXPECT_GT(bound, 0.2 * seconds) << candidate.getName();
-          bounds[kind] = bound;
-        }
+      for (int64_t tensor : {2, 1}) {
+        Candidate candidate =
+            splitRows(1, tensor == 1 ? Overlap::Auto : Overlap::None);
+        splitSequence(candidate, 4 / tensor, kind);
+        candidate.mesh.tensor = {tensor};
+        double bound = cantFail(model.rate(candidate)).seconds;
+        double seconds = cantFail(judge.judge(candidate, 2)).figures.seconds;
+        EXPECT_LE(bound, seconds) << candidate.getName();
+        EXPECT_GT(bound, 0.2 * seconds) << candidate.getName();
+        bounds[kind] = bound;
+      }
     // Each device sends its part of four tensors once, instead of keys and
     // values to three others.
     EXPECT_LT(bounds[ContextParallelism::Heads],
@@ -415,7 +415,7 @@ TEST(Bounds, AddOnlyWhatEveryRecomputationRepeats) {
 
 // Recomputation takes longer than its bound, however the sequence is split.
 TEST(Bounds, HoldForRecomputationOfASplitSequence) {
-  PlanRequest request = makeRequest(2, 4, {4, 64, 4, 256, 64});
+  PlanRequest request = makeRequest(2, 2, {4, 64, 4, 256, 32});
   Judge judge(request);
   BoundModel model = makeBounds(request, judge);
   for (ContextParallelism kind : kContextKinds)
