@@ -128,6 +128,26 @@ static bool isStoredSharded(VariableRole role, unsigned zeroLevel) {
   return false;
 }
 
+StringRef heddle::getContextName(ContextParallelism kind) {
+  switch (kind) {
+  case ContextParallelism::Gather:
+    return "gather";
+  case ContextParallelism::Ring:
+    return "ring";
+  case ContextParallelism::Heads:
+    return "heads";
+  }
+  llvm_unreachable("unknown kind of context parallelism");
+}
+
+std::optional<ContextParallelism>
+heddle::parseContextParallelism(StringRef text) {
+  for (ContextParallelism kind : kContextKinds)
+    if (text == getContextName(kind))
+      return kind;
+  return std::nullopt;
+}
+
 int64_t DefaultMesh::getNumDevices() const {
   int64_t devices = std::min(pipeline, kMaxPlanDevices + 1);
   for (const std::vector<int64_t> *sizes : {&data, &tensor})

@@ -52,6 +52,12 @@ llvm::Error heddle::parsePin(StringRef text, PlanPins &pins) {
       return reject(text, "sequence=on or sequence=off");
     return setPin(text, value == "on", pins.sequence);
   }
+  if (key == "context") {
+    std::optional<ContextParallelism> kind = parseContextParallelism(value);
+    if (!kind)
+      return reject(text, "context=ring, gather or heads");
+    return setPin(text, *kind, pins.attention);
+  }
   if (key == "recompute") {
     std::optional<RecomputeMode> mode = parseRecomputeMode(value);
     if (!mode)
@@ -70,8 +76,8 @@ llvm::Error heddle::parsePin(StringRef text, PlanPins &pins) {
   }
   if (value != "replicated")
     return reject(text, "dp, cp, tp, pp, zero, micro-batches or sub-batches=N, "
-                        "sequence=on or off, recompute=MODE, overlap=SCHEDULE "
-                        "or GLOB=replicated");
+                        "sequence=on or off, context=KIND, recompute=MODE, "
+                        "overlap=SCHEDULE or GLOB=replicated");
   pins.replicated.push_back(key.str());
   return llvm::Error::success();
 }

@@ -16,6 +16,16 @@ enum class ContextParallelism {
   Heads,  ///< heads are exchanged with the sequence
 };
 
+/// All kinds, the default first.
+inline constexpr ContextParallelism kContextKinds[] = {
+    ContextParallelism::Ring, ContextParallelism::Gather,
+    ContextParallelism::Heads};
+
+/// Returns the word of the command line: "ring", "gather" or "heads".
+llvm::StringRef getContextName(ContextParallelism kind);
+/// Returns nullopt if the text is no kind.
+std::optional<ContextParallelism> parseContextParallelism(llvm::StringRef text);
+
 /// The mesh of a standard plan. `data` and `tensor` list the sizes of the parts
 /// of an axis, major to minor: one size makes the axis dp, two make dp.0 and
 /// dp.1.

@@ -68,6 +68,9 @@ struct PlanPins {
   std::optional<int64_t> data, tensor, context, pipeline;
   std::optional<int64_t> zeroLevel, microBatches, subBatches;
   std::optional<bool> sequence;
+  /// How attention sees a sequence that is split over cp. Candidates without cp
+  /// are left out.
+  std::optional<ContextParallelism> attention;
   std::optional<RecomputeMode> recompute;
   std::optional<Overlap> overlap;
   /// The schedule of the stages that a part of a plan states.
@@ -79,7 +82,8 @@ struct PlanPins {
   /// Returns whether a pin can exclude candidates.
   bool hasAny() const {
     return data || tensor || context || pipeline || zeroLevel || microBatches ||
-           subBatches || sequence || recompute || overlap || schedule;
+           subBatches || sequence || attention || recompute || overlap ||
+           schedule;
   }
 };
 

@@ -29,6 +29,11 @@ static llvm::Expected<Candidate> makeCandidate(const PlanRequest &request) {
           "expected %s=%lld, the mesh of the blocks in '%s', got a pin of %lld",
           axis, static_cast<long long>(sizes.second), profile.source.c_str(),
           static_cast<long long>(*sizes.first));
+  if (pins.attention)
+    return llvm::createStringError(
+        "expected no pin of context, because the mesh of the blocks in '%s' "
+        "has no axis cp",
+        profile.source.c_str());
   if (request.stated)
     return llvm::createStringError(
         "expected no part of a plan beside the blocks in '%s', which decide "

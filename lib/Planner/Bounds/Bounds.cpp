@@ -197,6 +197,12 @@ double BoundModel::getRepeated(const Candidate &candidate,
     return 0;
   if (candidate.mesh.context == 1)
     return step.layer.repeatedProducts;
+  // Gathers and exchanges are communication, which may stay. What they bring
+  // need not be computed again then.
+  if (candidate.mesh.attention != ContextParallelism::Ring)
+    return candidate.recompute == RecomputeMode::Layer
+               ? step.layer.repeatedProducts
+               : 0;
   // Recomputation may mistake the steps of a ring for layers. Then all other
   // values stay, unless they exceed the memory. The values that a ring has
   // received may always stay, and so may the attention that is computed from
@@ -409,7 +415,8 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
           : 0;
   double computing = products +
                      micro * one.forwardProducts / devices * repeated +
-                     others * (1 + 0.3 * repeated) + accumulation;
+                     others * (1 + 0.3 * repeated) + accumulation +
+                     estimateContextWork(candidate, topology, one);
 
   double traffic = getTraffic(candidate, topology, one, step.layer);
   bool hides = getNamedSchedule(candidate.overlap).order.has_value();
@@ -430,13 +437,17 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
 
   // The exposed part of these seconds, within the passes and after them.
   double exposed = tensorSeconds + contextSeconds, exposedAtEnd = dataSeconds;
+  bool isRing = candidate.mesh.attention == ContextParallelism::Ring;
   if (hides) {
     // Micro-batches of a pipeline are small, so parts of them add little.
     double hidden = candidate.subBatches > 1 && !isPipeline ? 0.8 : 0.25;
     double compute = computing + update;
-    exposed = std::max(tensorSeconds * (1 - hidden),
-                       tensorSeconds - compute * hidden) +
-              std::max(contextSeconds * 0.1, contextSeconds - compute * 0.3);
+    exposed =
+        std::max(tensorSeconds * (1 - hidden),
+                 tensorSeconds - compute * hidden) +
+        (isRing ? std::max(contextSeconds * 0.1, contextSeconds - compute * 0.3)
+                : std::max(contextSeconds * (1 - hidden),
+                           contextSeconds - compute * hidden));
     // With several micro-batches, the update sums gradients; nothing hides it.
     double atEnd = micro > 1 && candidate.zeroLevel < 2 ? 0.8 : 0.1;
     exposedAtEnd = std::max(dataSeconds * atEnd, dataSeconds - compute * 0.7);

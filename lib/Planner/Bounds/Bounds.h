@@ -78,6 +78,12 @@ private:
   struct CollectiveSeconds {
     double tensor = 0, context = 0, data = 0;
   };
+  double estimateContext(const Candidate &candidate,
+                         const MeshTopology &topology,
+                         const ProgramCounts &one) const;
+  double estimateContextWork(const Candidate &candidate,
+                             const MeshTopology &topology,
+                             const ProgramCounts &one) const;
   CollectiveSeconds estimateCollectives(const Candidate &candidate,
                                         const MeshTopology &topology,
                                         const ProgramCounts &one) const;

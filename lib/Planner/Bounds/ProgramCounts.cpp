@@ -29,7 +29,8 @@ static constexpr double ProgramCounts::*kCounts[] = {
     &ProgramCounts::keptWhole,        &ProgramCounts::keptInParts,
     &ProgramCounts::keptOfAttention,  &ProgramCounts::readTwice,
     &ProgramCounts::repeatedProducts, &ProgramCounts::repeatedAttention,
-    &ProgramCounts::headProducts};
+    &ProgramCounts::headProducts,     &ProgramCounts::numKeys,
+    &ProgramCounts::queryBytes,       &ProgramCounts::causalAttention};
 
 ProgramCounts ProgramCounts::add(const ProgramCounts &a, const ProgramCounts &b,
                                  double factor) {
@@ -197,6 +198,13 @@ double Counter::getProductSeconds(Operation *op) const {
   return rate ? double(work.getWork().flops) / *rate : 0;
 }
 
+static bool isCausal(Operation *op) {
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return attention.getCausal();
+  auto gradient = dyn_cast<AttentionGradOp>(op);
+  return gradient && gradient.getCausal();
+}
+
 /// Counts a product of the forward pass, if recomputation repeats it.
 void Counter::countRepeated(WorkOpInterface op, double seconds) {
   ShardingRule rule =
@@ -312,6 +320,7 @@ void Counter::countMicroBatch(func::FuncOp function) {
       double seconds = getProductSeconds(work);
       counts.products += seconds;
       counts.numProducts += seconds > 0;
+      counts.causalAttention += isCausal(op) ? seconds : 0;
       counts.forwardProducts += isForward ? seconds : 0;
       if (isForward && seconds > 0)
         countRepeated(work, seconds);
@@ -331,10 +340,16 @@ void Counter::countMicroBatch(func::FuncOp function) {
     if (!rule.meet)
       return;
     auto [queries, keys] = *rule.meet;
-    for (auto [operand, factors] : llvm::zip(op->getOperands(), rule.operands))
-      if (ShardingRule::runsOver(factors, keys) &&
-          !ShardingRule::runsOver(factors, queries))
-        counts.keyBytes += double(getBytes(operand.getType()));
+    for (auto [operand, factors] :
+         llvm::zip(op->getOperands(), rule.operands)) {
+      bool hasQueries = ShardingRule::runsOver(factors, queries);
+      bool hasKeys = ShardingRule::runsOver(factors, keys);
+      auto bytes = double(getBytes(operand.getType()));
+      counts.keyBytes += hasKeys && !hasQueries ? bytes : 0;
+      counts.numKeys += hasKeys && !hasQueries;
+      counts.queryBytes += hasQueries && !hasKeys ? bytes : 0;
+    }
+    counts.queryBytes += double(getBytes(op->getResult(0).getType()));
   });
   countSums(function);
   countReadTwice(function);
@@ -446,6 +461,16 @@ ProgramCounts heddle::countProgram(ModuleOp module,
 // Limits
 //===----------------------------------------------------------------------===//
 
+/// If the axis does not divide the groups, it is cut in two. One part splits
+/// the groups, the other the heads of each group.
+bool SplitLimits::canSplitHeads(int64_t parts) const {
+  return llvm::all_of(heads, [&](auto of) {
+    auto [groups, members] = of;
+    return groups % parts == 0 ||
+           (parts % groups == 0 && members % (parts / groups) == 0);
+  });
+}
+
 bool SplitLimits::canSplitTensor(int64_t parts) const {
   if (parts == 1)
     return true;
@@ -454,12 +479,8 @@ bool SplitLimits::canSplitTensor(int64_t parts) const {
   for (int64_t size : features)
     if (size % parts != 0)
       return false;
-  // If the axis does not divide the groups, it is cut in two. One part splits
-  // the groups, the other the heads of each group.
-  for (auto [groups, members] : heads)
-    if (groups % parts != 0 &&
-        (parts % groups != 0 || members % (parts / groups) != 0))
-      return false;
+  if (!canSplitHeads(parts))
+    return false;
   for (int64_t size : vocabularies)
     if (size < parts)
       return false;
@@ -469,10 +490,31 @@ bool SplitLimits::canSplitTensor(int64_t parts) const {
 bool SplitLimits::canSplitSequence(int64_t parts) const {
   if (parts == 1)
     return true;
-  // A causal ring exchanges two chunks of each device.
   return !sequences.empty() && llvm::all_of(sequences, [&](int64_t size) {
-    return size % (2 * parts) == 0;
+    return size % parts == 0;
   });
+}
+
+bool SplitLimits::canSplitContext(ContextParallelism kind, int64_t context,
+                                  int64_t tensor) const {
+  if (context == 1)
+    return true;
+  switch (kind) {
+  case ContextParallelism::Gather:
+    return canSplitSequence(context);
+  case ContextParallelism::Ring:
+    // A causal ring exchanges two chunks of each device.
+    return canSplitSequence(2 * context);
+  case ContextParallelism::Heads:
+    // Only a single axis is cut into one for the groups and one for the heads
+    // of each group.
+    return canSplitSequence(context) &&
+           (tensor == 1 ? canSplitHeads(context)
+                        : llvm::all_of(heads, [&](auto of) {
+                            return of.first % (context * tensor) == 0;
+                          }));
+  }
+  llvm_unreachable("unknown kind of context parallelism");
 }
 
 SplitLimits heddle::getSplitLimits(ModuleOp module) {

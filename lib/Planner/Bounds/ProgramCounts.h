@@ -4,6 +4,7 @@
 #define HEDDLE_LIB_PLANNER_BOUNDS_PROGRAMCOUNTS_H
 
 #include "dialects/Interfaces/ShardingRule.h"
+#include "heddle/Plan/DefaultPlan.h"
 #include "heddle/Support/Cluster.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <cstdint>
@@ -54,8 +55,12 @@ struct ProgramCounts {
   /// Bytes and number of the sums over devices in both passes, if tensor
   /// parallelism splits features, heads and vocabulary.
   double tensorSums = 0, numTensorSums = 0;
-  /// Bytes of the keys and values of attention.
-  double keyBytes = 0;
+  /// Bytes and number of the keys and values of attention. Then the bytes of
+  /// its queries and outputs. Counts the forward pass alone.
+  double keyBytes = 0, numKeys = 0, queryBytes = 0;
+  /// The part of `products` that belongs to attentions with a causal mask, in
+  /// seconds.
+  double causalAttention = 0;
 
   /// Returns a + factor * b.
   static ProgramCounts add(const ProgramCounts &a, const ProgramCounts &b,
@@ -103,6 +108,13 @@ struct SplitLimits {
   }
   bool canSplitTensor(int64_t parts) const;
   bool canSplitSequence(int64_t parts) const;
+  /// Whether attention can see a sequence in `context` parts in this way, if
+  /// `tensor` devices split the heads.
+  bool canSplitContext(ContextParallelism kind, int64_t context,
+                       int64_t tensor) const;
+
+private:
+  bool canSplitHeads(int64_t parts) const;
 };
 
 SplitLimits getSplitLimits(mlir::ModuleOp module);

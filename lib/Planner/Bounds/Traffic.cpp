@@ -16,8 +16,9 @@ public:
 
   /// Adds `times` collectives in which each group over `axes` scatters or
   /// gathers `bytes` in all. If a group has members in U units of a level, each
-  /// unit receives the parts of the other U - 1 units.
-  void add(AxisMask axes, double bytes, double times) {
+  /// unit receives the parts of the other U - 1 units. If members exchange
+  /// parts (all-to-all), it receives its share of these parts.
+  void add(AxisMask axes, double bytes, double times, bool exchanges = false) {
     const Cluster &cluster = topology.getCluster();
     int64_t members = topology.getSize(axes);
     for (unsigned level = 0; level < seconds.size(); ++level) {
@@ -28,9 +29,9 @@ public:
       if (members % inside != 0 || unit % inside != 0)
         continue;
       double units = double(members / inside);
-      seconds[level] += times * (units - 1) / units * bytes *
-                        double(unit / inside) /
-                        cluster.levels[level].getUnitRate();
+      seconds[level] +=
+          times * (units - 1) / units * (exchanges ? bytes / units : bytes) *
+          double(unit / inside) / cluster.levels[level].getUnitRate();
     }
   }
   double getMost() const {
@@ -65,6 +66,10 @@ double BoundModel::getTraffic(const Candidate &candidate,
       1 / double(topology.getSize(axes.data) * topology.getSize(axes.context));
   double tensor = double(topology.getSize(axes.tensor));
   AxisMask replicas = axes.data | axes.context;
+  // Tables of positions may be split with the sequence.
+  double whole = 1 / tensor;
+  if (candidate.mesh.context > 1 && one.parameters > 0)
+    whole *= one.weights / one.parameters;
   // With bf16 products, parameters and activations may travel in bf16.
   double narrow = request.training.bf16 ? 0.5 : 1;
   LinkBounds links(topology);
@@ -73,15 +78,24 @@ double BoundModel::getTraffic(const Candidate &candidate,
   bool isStandard = !candidate.decidesOperators && !statesSplits();
   if (request.pins.replicated.empty() && isStandard)
     links.add(axes.tensor, one.tensorSums * part, 2 * micro);
+  if (isStandard) {
+    // In each pass, keys and values visit all devices, or queries, keys, values
+    // and outputs change places. In the backward pass, so do their gradients.
+    double group = part * topology.getSize(axes.context) / tensor;
+    bool exchanges = candidate.mesh.attention == ContextParallelism::Heads;
+    links.add(axes.context,
+              (one.keyBytes + (exchanges ? one.queryBytes : 0)) * group,
+              micro * (one.gradients > 0 ? 2 : 1), exchanges);
+  }
   if (isStandard && !statesStorage()) {
     // Gradients that are stored in parts are added up in each micro-batch.
     bool addsAlways = candidate.zeroLevel >= 2;
-    links.add(addsAlways ? axes.storage : replicas, one.gradients / tensor,
+    links.add(addsAlways ? axes.storage : replicas, one.gradients * whole,
               addsAlways ? micro : 1);
     if (candidate.zeroLevel == 0)
-      links.add(replicas, one.gradients / tensor, 1);
+      links.add(replicas, one.gradients * whole, 1);
     else if (candidate.zeroLevel >= 3) {
-      links.add(axes.storage, one.parameters / tensor * narrow, micro);
+      links.add(axes.storage, one.parameters * whole * narrow, micro);
       // Each part of a micro-batch gathers a weight in its forward and in its
       // backward pass, because other weights are gathered in between. In the
       // last layer, one gather may serve both passes.
@@ -90,7 +104,7 @@ double BoundModel::getTraffic(const Candidate &candidate,
       links.add(axes.storage, others * layer.readTwice / tensor * narrow,
                 micro * double(2 * candidate.subBatches - 1));
     } else
-      links.add(axes.storage, one.parameters / tensor, 1);
+      links.add(axes.storage, one.parameters * whole, 1);
   }
   return links.getMost();
 }
@@ -170,11 +184,6 @@ BoundModel::estimateCollectives(const Candidate &candidate,
       dataSeconds += topology.allReduce(replicas, int64_t(gradients)).seconds;
     }
   }
-  double contextSeconds = 0;
-  if (context > 1)
-    contextSeconds =
-        3 * micro *
-        topology.allGather(axes.context, int64_t(one.keyBytes * part / tensor))
-            .seconds;
-  return {tensorSeconds, contextSeconds, dataSeconds};
+  return {tensorSeconds, estimateContext(candidate, topology, one),
+          dataSeconds};
 }

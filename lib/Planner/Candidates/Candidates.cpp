@@ -31,6 +31,8 @@ std::string Candidate::getName() const {
     text += ",cp=" + std::to_string(mesh.context);
   if (getProduct(mesh.tensor) > 1)
     text += ",tp=" + joinSizes(mesh.tensor);
+  if (mesh.context > 1 && mesh.attention != ContextParallelism::Ring)
+    text += (" --context " + getContextName(mesh.attention)).str();
   if (zeroLevel > 0)
     text += " --zero " + std::to_string(zeroLevel);
   if (mesh.sequence)
@@ -155,6 +157,8 @@ private:
   /// members of a group.
   std::vector<std::vector<int64_t>> getGroups(int64_t data,
                                               int64_t inner) const;
+  std::vector<ContextParallelism> getKinds(int64_t context,
+                                           int64_t tensor) const;
   void addStorage(Candidate candidate, int64_t data);
   void addBatches(Candidate candidate, int64_t data);
   void addPipelines(Candidate candidate, int64_t rowsOfDevice);
@@ -195,7 +199,7 @@ void Enumerator::addMeshes(int64_t pipeline, int64_t data, int64_t context,
   if (!allows(pins.pipeline, pipeline) || !allows(pins.data, data) ||
       !allows(pins.context, context) || !allows(pins.tensor, tensor))
     return;
-  if (pins.schedule && pipeline == 1)
+  if ((pins.schedule && pipeline == 1) || (pins.attention && context == 1))
     return;
   if (pipeline > 1 && !limits.hasBackward) {
     ++leftOut["a pipeline needs the training step of a model, which Heddle "
@@ -216,8 +220,11 @@ void Enumerator::addMeshes(int64_t pipeline, int64_t data, int64_t context,
     ++leftOut["tensor parallelism does not divide heads or features"];
     return;
   }
-  if (!limits.canSplitSequence(context)) {
-    ++leftOut["context parallelism does not divide the sequence"];
+  std::vector<ContextParallelism> kinds = getKinds(context, tensor);
+  if (kinds.empty()) {
+    ++leftOut[pins.attention
+                  ? "context parallelism of the pinned kind divides neither"
+                  : "context parallelism does not divide the sequence"];
     return;
   }
   if (data > 1 && !limits.hasBatch) {
@@ -228,7 +235,7 @@ void Enumerator::addMeshes(int64_t pipeline, int64_t data, int64_t context,
   for (const std::vector<int64_t> &sizes : getGroups(data, inner))
     for (bool sequence : {false, true}) {
       if (!allows(pins.sequence, sequence) ||
-          (sequence && (tensor == 1 || !limits.canSplitSequence(tensor))))
+          (sequence && (tensor == 1 || !limits.canSplitSequence(inner))))
         continue;
       Candidate candidate;
       candidate.mesh.pipeline = pipeline;
@@ -238,8 +245,25 @@ void Enumerator::addMeshes(int64_t pipeline, int64_t data, int64_t context,
       candidate.mesh.statesContext = context > 1;
       candidate.mesh.tensor = {tensor};
       candidate.mesh.sequence = sequence;
-      addStorage(candidate, data);
+      for (ContextParallelism kind : kinds) {
+        candidate.mesh.attention = kind;
+        addStorage(candidate, data);
+      }
     }
+}
+
+/// Returns the ways in which attention can see the parts of the sequence. If
+/// there is one part, that is the default.
+std::vector<ContextParallelism> Enumerator::getKinds(int64_t context,
+                                                     int64_t tensor) const {
+  if (context == 1)
+    return {ContextParallelism::Ring};
+  std::vector<ContextParallelism> kinds;
+  for (ContextParallelism kind : kContextKinds)
+    if (allows(pins.attention, kind) &&
+        limits.canSplitContext(kind, context, tensor))
+      kinds.push_back(kind);
+  return kinds;
 }
 
 std::vector<std::vector<int64_t>> Enumerator::getGroups(int64_t data,

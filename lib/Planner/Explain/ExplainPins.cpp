@@ -22,6 +22,7 @@ public:
     checkProduct();
     checkStorage();
     checkSequence();
+    checkContext();
     return llvm::join(reasons, "; ");
   }
 
@@ -39,6 +40,7 @@ private:
   void checkProduct();
   void checkStorage();
   void checkSequence();
+  void checkContext();
 
   /// Adds a reason if the pin's value is not possible. Names the nearest
   /// possible values up to `most`.
@@ -53,6 +55,17 @@ private:
   bool canCut(int64_t stages) const {
     return stages == 1 ||
            (limits.hasBackward && request.program.getMostStages() >= stages);
+  }
+  /// Returns whether attention can see a sequence in `context` parts in any way
+  /// that the pins allow.
+  bool canSplitContext(int64_t context, int64_t tensor) const {
+    return llvm::any_of(kContextKinds, [&](ContextParallelism kind) {
+      return (!pins.attention || *pins.attention == kind) &&
+             limits.canSplitContext(kind, context, tensor);
+    });
+  }
+  bool canSplitContext(int64_t context) const {
+    return canSplitContext(context, pins.tensor.value_or(1));
   }
   /// Returns the most micro-batches that a step can have over `data` devices of
   /// dp.
@@ -131,17 +144,24 @@ void PinExplainer::checkAxes() {
       });
   check(
       "cp", pins.context, devices,
-      [&](int64_t parts) {
-        return isDivisor(parts) && limits.canSplitSequence(parts);
-      },
+      [&](int64_t parts) { return isDivisor(parts) && canSplitContext(parts); },
       [&]() -> std::string {
-        if (limits.canSplitSequence(*pins.context))
+        if (canSplitContext(*pins.context))
           return whyDevices();
         if (limits.sequences.empty())
           return "finds no attention whose sequence it could split";
-        return "does not divide the sequence of " +
-               std::to_string(limits.sequences.front()) +
-               ", of which each device takes two chunks";
+        std::string sequence = "does not divide the sequence of " +
+                               std::to_string(limits.sequences.front());
+        if (!limits.canSplitSequence(*pins.context))
+          return sequence;
+        if (pins.attention == ContextParallelism::Ring)
+          return sequence + ", of which each device of context=ring takes two "
+                            "chunks";
+        return "does not divide the key and value heads" +
+               (pins.tensor.value_or(1) > 1
+                    ? " of each part of tp=" + std::to_string(*pins.tensor)
+                    : "") +
+               ", which context=heads exchanges";
       });
   int64_t layers = request.program.getMostStages();
   int64_t most = getMostMicroBatches(pins.data.value_or(1));
@@ -246,7 +266,9 @@ void PinExplainer::checkProduct() {
     return rest % others == 0 && (!pins.pipeline || pipeline == 1) &&
            (!pins.tensor || tensor == 1) && (!pins.context || context == 1) &&
            canCut(pipeline) && limits.canSplitTensor(tensor) &&
-           limits.canSplitSequence(context) &&
+           canSplitContext(pins.context.value_or(context),
+                           pins.tensor.value_or(tensor)) &&
+           (!pins.attention || pins.context || context > 1) &&
            canData(rest / others, pins.pipeline.value_or(pipeline));
   };
   bool canRest = false;
@@ -281,10 +303,36 @@ void PinExplainer::checkSequence() {
   if (pins.tensor == 1 || request.devices == 1)
     reasons.push_back("sequence=on splits over tp, which is one device: take "
                       "tp of at least 2");
-  else if (pins.tensor && !limits.canSplitSequence(*pins.tensor))
-    reasons.push_back("sequence=on needs a sequence that 2 * tp divides, "
-                      "which tp=" +
-                      std::to_string(*pins.tensor) + " does not");
+  else if (int64_t context = pins.context.value_or(1);
+           pins.tensor && !limits.canSplitSequence(context * *pins.tensor))
+    reasons.push_back(
+        "sequence=on needs a sequence that " +
+        std::string(context > 1 ? "cp * tp" : "tp") + " divides, which " +
+        (context > 1 ? "cp=" + std::to_string(context) + " and " : "") + "tp=" +
+        std::to_string(*pins.tensor) + (context > 1 ? " do not" : " does not"));
+}
+
+void PinExplainer::checkContext() {
+  if (!pins.attention)
+    return;
+  std::string name = "context=" + getContextName(*pins.attention).str();
+  if (pins.context == 1 || request.devices == 1) {
+    reasons.push_back(name + " splits the sequence over cp, which is one "
+                             "device: take cp of at least 2");
+    return;
+  }
+  auto canSplit = [&](int64_t parts) {
+    return request.devices % parts == 0 && canSplitContext(parts);
+  };
+  bool can = false;
+  for (int64_t parts = 2; parts <= request.devices && !can; ++parts)
+    can = canSplit(parts);
+  if (!pins.context && !can)
+    reasons.push_back(name + " finds no cp of at least 2 that divides the " +
+                      std::to_string(request.devices) + " devices and the " +
+                      (pins.attention == ContextParallelism::Heads
+                           ? "sequence and its heads"
+                           : "sequence"));
 }
 
 std::string heddle::explainPins(const PlanRequest &request,

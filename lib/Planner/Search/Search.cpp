@@ -427,7 +427,7 @@ llvm::Error PlanSearch::answer(bool isFirst) {
   // pinned mesh has the axes of a standard plan.
   const PlanPins &pins = request.pins;
   bool isMeshPinned = pins.data || pins.tensor || pins.context ||
-                      pins.sequence || pins.zeroLevel;
+                      pins.sequence || pins.attention || pins.zeroLevel;
   int64_t numWhole = 0;
   do {
     judgeRounds();

@@ -85,6 +85,61 @@ TEST(Candidates, AgreeWithPins) {
   }
 }
 
+TEST(Candidates, SplitTheSequenceInEachWay) {
+  PlanRequest request = makeRequest(4, 8);
+  Judge judge(request);
+  SplitLimits limits =
+      getSplitLimits(cantFail(judge.getTrainingStep({1, 1}, 2)));
+  using Kind = ContextParallelism;
+  // 32 positions, four heads.
+  EXPECT_TRUE(limits.canSplitContext(Kind::Gather, 32, 1));
+  EXPECT_TRUE(limits.canSplitContext(Kind::Ring, 16, 1));
+  EXPECT_FALSE(limits.canSplitContext(Kind::Ring, 32, 1));
+  EXPECT_TRUE(limits.canSplitContext(Kind::Heads, 4, 1));
+  EXPECT_FALSE(limits.canSplitContext(Kind::Heads, 8, 1));
+  EXPECT_TRUE(limits.canSplitContext(Kind::Heads, 2, 2));
+  EXPECT_FALSE(limits.canSplitContext(Kind::Heads, 4, 2));
+  auto getNames = [&] {
+    std::set<std::string> names;
+    for (const Candidate &candidate :
+         enumerateCandidates(request, limits).candidates)
+      names.insert(candidate.getName());
+    return names;
+  };
+  std::set<std::string> names = getNames();
+  std::string end = " --micro-batches 2 --overlap auto";
+  EXPECT_TRUE(names.count("--mesh dp=1,cp=4" + end));
+  EXPECT_TRUE(names.count("--mesh dp=1,cp=4 --context gather" + end));
+  EXPECT_TRUE(names.count("--mesh dp=1,cp=2,tp=2 --context heads" + end));
+  EXPECT_TRUE(names.count("--mesh dp=4" + end));
+  EXPECT_FALSE(names.count("--mesh dp=4 --context heads" + end));
+  request.pins.attention = Kind::Heads;
+  for (const std::string &name : getNames()) {
+    EXPECT_NE(name.find(",cp="), std::string::npos) << name;
+    EXPECT_NE(name.find(" --context heads"), std::string::npos) << name;
+  }
+  EXPECT_FALSE(getNames().empty());
+}
+
+// Norms split the sequence over cp and tp. Only a ring takes two chunks.
+TEST(Candidates, SplitTheSequenceOfNorms) {
+  auto has = [](int64_t sequence, const std::string &name) {
+    PlanRequest request = makeRequest(4, 8, {1, 64, 4, 256, sequence});
+    Judge judge(request);
+    SplitLimits limits =
+        getSplitLimits(cantFail(judge.getTrainingStep({1, 1}, 2)));
+    return llvm::any_of(enumerateCandidates(request, limits).candidates,
+                        [&](const Candidate &candidate) {
+                          return candidate.getName() == name;
+                        });
+  };
+  std::string end = " --sequence --overlap auto";
+  EXPECT_TRUE(has(4, "--mesh dp=1,tp=4" + end));
+  EXPECT_FALSE(has(6, "--mesh dp=1,tp=4" + end));
+  EXPECT_TRUE(has(4, "--mesh dp=1,cp=2,tp=2 --context gather" + end));
+  EXPECT_FALSE(has(6, "--mesh dp=1,cp=2,tp=2 --context gather" + end));
+}
+
 /// Expects that candidates take no less time and memory than their bounds. Of
 /// those that compute nothing again, every `step`-th one is simulated, and more
 /// of the others.
@@ -212,6 +267,14 @@ TEST(Bounds, HoldForSimulatedLlamas) {
   expectBounds(withBF16(std::move(request)), 97);
 }
 
+/// Makes a candidate split the sequence over `context` devices.
+void splitSequence(Candidate &candidate, int64_t context,
+                   ContextParallelism kind) {
+  candidate.mesh.context = context;
+  candidate.mesh.statesContext = context > 1;
+  candidate.mesh.attention = kind;
+}
+
 /// Returns a candidate that splits rows over `data` devices.
 Candidate splitRows(int64_t data, Overlap overlap) {
   Candidate candidate;
@@ -219,6 +282,35 @@ Candidate splitRows(int64_t data, Overlap overlap) {
   candidate.mesh.statesData = true;
   candidate.overlap = overlap;
   return candidate;
+}
+
+// Links are so slow that the exchanges of each kind take most of the time.
+TEST(Bounds, CountTheTrafficOfASplitSequence) {
+  PlanRequest request = makeRequest(4, 4, {2, 64, 4, 256, 128});
+  for (ClusterLevel &level : request.cluster.levels)
+    level.bandwidth /= 1e4;
+  for (bool bf16 : {false, true}) {
+    request.training.bf16 = bf16;
+    Judge judge(request);
+    BoundModel model = makeBounds(request, judge);
+    std::map<ContextParallelism, double> bounds;
+    for (ContextParallelism kind : kContextKinds)
+      for (int64_t tensor : {2, 1}) {
+        Candidate candidate =
+            splitRows(1, tensor == 1 ? Overlap::Auto : Overlap::None);
+        splitSequence(candidate, 4 / tensor, kind);
+        candidate.mesh.tensor = {tensor};
+        double bound = cantFail(model.rate(candidate)).seconds;
+        double seconds = cantFail(judge.judge(candidate, 2)).figures.seconds;
+        EXPECT_LE(bound, seconds) << candidate.getName();
+        EXPECT_GT(bound, 0.2 * seconds) << candidate.getName();
+        bounds[kind] = bound;
+      }
+    // Each device sends its part of four tensors once, instead of keys and
+    // values to three others.
+    EXPECT_LT(bounds[ContextParallelism::Heads],
+              bounds[ContextParallelism::Gather]);
+  }
 }
 
 // The bound is the mean of the stages' variables. The table of tokens is on the
@@ -294,25 +386,48 @@ TEST(Bounds, AddOnlyWhatEveryRecomputationRepeats) {
   PlanRequest request = makeRequest(4, 8);
   Judge judge(request);
   BoundModel model = makeBounds(request, judge);
-  auto rate = [&](int64_t context, RecomputeMode mode) {
+  auto adds = [&](int64_t context, ContextParallelism kind,
+                  RecomputeMode mode) {
     Candidate candidate = splitRows(4 / context, Overlap::None);
-    candidate.mesh.context = context;
-    candidate.mesh.statesContext = context > 1;
+    splitSequence(candidate, context, kind);
+    double none = cantFail(model.rate(candidate)).seconds;
     candidate.recompute = mode;
-    return cantFail(model.rate(candidate)).seconds;
+    double seconds = cantFail(model.rate(candidate)).seconds;
+    EXPECT_GE(seconds, none);
+    return seconds > none;
   };
-  for (int64_t context : {1, 2}) {
-    double none = rate(context, RecomputeMode::None);
-    EXPECT_EQ(rate(context, RecomputeMode::Optimal), none);
-    // The steps of a ring may be taken for layers.
+  using Kind = ContextParallelism;
+  using Mode = RecomputeMode;
+  for (int64_t context : {1, 2})
+    for (Kind kind : kContextKinds)
+      EXPECT_FALSE(adds(context, kind, Mode::Optimal));
+  EXPECT_TRUE(adds(1, Kind::Ring, Mode::Layer));
+  EXPECT_TRUE(adds(1, Kind::Ring, Mode::Communication));
+  // The steps of a ring may be taken for layers.
+  EXPECT_FALSE(adds(2, Kind::Ring, Mode::Layer));
+  EXPECT_FALSE(adds(2, Kind::Ring, Mode::Communication));
+  // What gathers and exchanges bring may stay.
+  for (Kind kind : {Kind::Gather, Kind::Heads}) {
+    EXPECT_TRUE(adds(2, kind, Mode::Layer));
+    EXPECT_FALSE(adds(2, kind, Mode::Communication));
+  }
+}
+
+// Recomputation takes longer than its bound, however the sequence is split.
+TEST(Bounds, HoldForRecomputationOfASplitSequence) {
+  PlanRequest request = makeRequest(2, 2, {4, 64, 4, 256, 32});
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  for (ContextParallelism kind : kContextKinds)
     for (RecomputeMode mode :
          {RecomputeMode::Layer, RecomputeMode::Communication}) {
-      if (context > 1)
-        EXPECT_EQ(rate(context, mode), none);
-      else
-        EXPECT_GT(rate(context, mode), none);
+      Candidate candidate = splitRows(1, Overlap::None);
+      splitSequence(candidate, 2, kind);
+      candidate.recompute = mode;
+      EXPECT_LE(cantFail(model.rate(candidate)).seconds,
+                cantFail(judge.judge(candidate, 4)).figures.seconds)
+          << candidate.getName();
     }
-  }
 }
 
 // If the steps of a ring are taken for layers, all else stays, for which there
@@ -322,8 +437,7 @@ TEST(Bounds, RepeatBesideARingWhatExceedsTheMemory) {
   Judge judge(request);
   BoundModel model = makeBounds(request, judge);
   Candidate candidate = splitRows(2, Overlap::None);
-  candidate.mesh.context = 2;
-  candidate.mesh.statesContext = true;
+  splitSequence(candidate, 2, ContextParallelism::Ring);
   CandidateBounds none = cantFail(model.rate(candidate));
   for (RecomputeMode mode :
        {RecomputeMode::Layer, RecomputeMode::Communication}) {

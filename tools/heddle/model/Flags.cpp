@@ -120,11 +120,11 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
                      "optimizer's state, 2 also gradients, 3 also parameters")
           ->check(between(0, 3))
           ->group(group);
+  std::map<std::string, std::optional<ContextParallelism>> contexts;
+  for (ContextParallelism kind : kContextKinds)
+    contexts[getContextName(kind).str()] = kind;
   CLI::Option *context = addChoice<std::optional<ContextParallelism>>(
-      app, "--context", flags.context,
-      {{"gather", ContextParallelism::Gather},
-       {"ring", ContextParallelism::Ring},
-       {"heads", ContextParallelism::Heads}},
+      app, "--context", flags.context, contexts,
       "How attention sees a sequence split over cp: keys and values gathered, "
       "going round (default), or heads exchanged with the sequence");
   context->needs(mesh)->group(group);

@@ -59,7 +59,8 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
   app.add_option("--pin", flags.pins,
                  "Decide a part of the plan: dp, cp, tp, pp, zero, "
                  "micro-batches or sub-batches=N, sequence=on or off, "
-                 "recompute=MODE, overlap=SCHEDULE, or GLOB=replicated for "
+                 "context=KIND, recompute=MODE, overlap=SCHEDULE, or "
+                 "GLOB=replicated for "
                  "operators")
       ->check(notEmpty("a pin such as tp=4"))
       ->expected(1)
