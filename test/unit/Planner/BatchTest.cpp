@@ -18,6 +18,7 @@ PlanRequest makeQuickRequest(int64_t devices, int64_t rows) {
   request.pins.zeroLevel = 0;
   request.pins.microBatches = request.pins.subBatches = 1;
   request.pins.recompute = RecomputeMode::None;
+  request.pins.overlap = Overlap::None;
   request.compilesWinner = false;
   return request;
 }
