@@ -92,7 +92,8 @@ void tools::printExplanation(const PlanExplanation &explanation) {
   llvm::outs() << "simulated on " << explanation.devices << " devices of '"
                << explanation.cluster << "'\n"
                << llvm::format("step %.4g ms, of which %.4g ms wait for "
-                               "communication; bound %.4g ms (",
+                               "communication; lower bound of this plan's "
+                               "schedule %.4g ms (",
                                1e3 * explanation.seconds,
                                1e3 * explanation.exposed,
                                1e3 * explanation.bound)
