@@ -80,13 +80,17 @@ void tools::printDifferences(const PlanExplanation &before,
                                  a, b, b - a);
   };
   printHeading({"simulated", "first", "second", "difference"});
+  auto rowMiB = [](const std::string &name, double a, double b) {
+    llvm::outs() << llvm::format("%-28s %12.3f %12.3f %+12.3f\n", name.c_str(),
+                                 roundMiB(a), roundMiB(b), roundMiB(b - a));
+  };
   row("step, ms", 1e3 * before.seconds, 1e3 * after.seconds);
   row("waits, ms", 1e3 * before.exposed, 1e3 * after.exposed);
   DeviceMemoryPlan a = getMostMemory(before), b = getMostMemory(after);
   for (auto [x, y] : llvm::zip(getMemoryParts(a), getMemoryParts(b)))
     if (x.bytes > 0 || y.bytes > 0)
-      row(x.name.str() + ", MiB", inMiB(x.bytes), inMiB(y.bytes));
-  row("memory, MiB", inMiB(a.total()), inMiB(b.total()));
+      rowMiB(x.name.str() + ", MiB", x.bytes, y.bytes);
+  rowMiB("memory, MiB", a.total(), b.total());
   printHeading(
       {"operator (simulated)", "first ms", "second ms", "ms", "sent MiB"},
       "chosen (estimated)");
@@ -97,10 +101,10 @@ void tools::printDifferences(const PlanExplanation &before,
       continue;
     }
     llvm::outs() << llvm::format(
-        "%-28s %12.4g %12.4g %+12.4g %+12.4g", difference.name.c_str(),
+        "%-28s %12.4g %12.4g %+12.4g %+12.3f", difference.name.c_str(),
         1e3 * difference.before.getSeconds(),
         1e3 * difference.after.getSeconds(), 1e3 * difference.getSeconds(),
-        inMiB(difference.after.bytesSent - difference.before.bytesSent));
+        roundMiB(difference.after.bytesSent - difference.before.bytesSent));
     if (difference.chosenBefore != difference.chosenAfter)
       llvm::outs() << "  " << difference.chosenBefore << " -> "
                    << difference.chosenAfter;
