@@ -121,8 +121,9 @@ static void printReport(const PlanSearch &search, const std::string &command) {
           ", of which %.6g s wait for communication%s", figures.exposed,
           report.isExtrapolated ? " (extrapolated from few layers)" : "");
     llvm::outs() << "\n"
-                 << llvm::format("bound: %.6g s, gap %.1f %%\n", report.bound,
-                                 100 * report.plan->prediction->gap)
+                 << llvm::format(
+                        "no other plan takes less than %.6g s, gap %.1f %%\n",
+                        report.bound, 100 * report.plan->prediction->gap)
                  << llvm::format("memory of each device (%.1f MiB may be "
                                  "used)\n",
                                  inMiB(request.memory + figures.extraMemory));

@@ -1,5 +1,6 @@
 //===- Simulate.cpp - heddle simulate -------------------------------------===//
 
+#include "../common/CheckOutput.h"
 #include "../common/Run.h"
 #include "Commands.h"
 #include "model/Model.h"
@@ -98,6 +99,10 @@ static std::unique_ptr<CostModel> makeModel(const SimulateFlags &flags,
 }
 
 static int simulateModel(SimulateFlags &flags) {
+  if (!flags.trace.empty())
+    if (std::string problem = checkOutput("--trace", flags.trace);
+        !problem.empty())
+      return reportError(problem);
   // A profile would change the cluster that the program is compiled for.
   llvm::Expected<Cluster> cluster =
       loadCluster(flags.options.cluster.getName());

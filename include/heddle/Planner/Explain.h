@@ -16,6 +16,7 @@
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Pipelines/Pipelines.h"
 #include "heddle/Planner/Operators.h"
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ namespace heddle {
 /// serves several operators counts for the first. In a pipeline, it is the sum
 /// over the devices of all stages.
 struct OperatorUse {
-  std::string name; ///< of equal layers once: "h.*.mlp.c_fc"
+  std::string name;
   double computing = 0;
   double communicating = 0;
   double exposed = 0; ///< of these, computation waits
@@ -34,6 +35,8 @@ struct OperatorUse {
   /// bandwidth", "launches", or "links of" the level of the cluster whose links
   /// computation waits for.
   std::string binds;
+  /// Seconds by the resource that may limit the step.
+  std::map<std::string, double> parts;
 
   double getSeconds() const { return computing + exposed; }
 };
@@ -64,15 +67,29 @@ struct PlanExplanation {
   double bound = 0;      ///< no order of the program takes less
   std::string boundName; ///< "compute", "critical path" or a level
   std::vector<DeviceUse> memory;
-  std::vector<OperatorUse> uses;      ///< the longest first
-  std::vector<SlicedOperator> sliced; ///< as the plan says
+  std::vector<OperatorUse> uses;        ///< of lines, the longest first
+  std::vector<OperatorUse> usesOfNames; ///< of operators, without `binds`
+  std::vector<SlicedOperator> sliced;   ///< as the plan says
   // Estimated.
   std::vector<OperatorChoice> choices;
   std::string whyNoChoices; ///< if they are unknown
 
-  /// Returns the choice of the operator, null if it is unknown.
+  /// Returns the choice of an operator or a line, null if it is unknown.
   const OperatorChoice *findChoice(llvm::StringRef name) const;
 };
+
+/// The line that has the figures of an operator or variable, by its name. Equal
+/// layers are one line: "h.*.mlp.c_fc". If layers differ in their choices, the
+/// line states its layers: "h.0.mlp.c_fc" and "h.{1-3}.mlp.c_fc".
+using LineNames = std::map<std::string, std::string>;
+
+/// Names lines such that the operators of a line have the same choice in each
+/// of the plans.
+LineNames nameLines(llvm::ArrayRef<const PlanExplanation *> plans);
+
+/// Adds up the uses of each line, the longest first.
+std::vector<OperatorUse> groupUses(const PlanExplanation &explanation,
+                                   const LineNames &lines);
 
 /// Explains the plan of the options for an imported model or program, which is
 /// not changed. Errors as diagnostics.

@@ -102,8 +102,10 @@ struct StrategyCost {
 
 /// One decision, and the cost of the next best one.
 struct OperatorChoice {
-  /// Names of operators, or of variables.
+  /// Names of operators, or of variables. Equal layers with the same strategy
+  /// are one choice.
   std::string glob;
+  std::vector<std::string> names; ///< for which the glob stands
   bool isVariable = false;
   int64_t count = 1; ///< the number of names that the glob stands for
   StrategyCost chosen;

@@ -1,6 +1,7 @@
 //===- Explain.cpp - Explains a plan and its costs ------------------------===//
 
 #include "heddle/Planner/Explain.h"
+#include "Lines.h"
 #include "dialects/Heddle/HeddleDialect.h"
 #include "heddle/Cost/Roofline.h"
 #include "heddle/Plan/Plan.h"
@@ -22,9 +23,10 @@ const OperatorChoice *PlanExplanation::findChoice(StringRef name) const {
   for (const OperatorChoice &choice : choices) {
     if (choice.isVariable)
       continue;
-    SmallVector<StringRef> globs;
-    StringRef(choice.glob).split(globs, ", ");
-    if (llvm::is_contained(globs, name))
+    SmallVector<StringRef> lines;
+    StringRef(choice.glob).split(lines, ", ");
+    if (llvm::is_contained(lines, name) ||
+        llvm::is_contained(choice.names, name))
       return &choice;
   }
   return nullptr;
@@ -47,19 +49,13 @@ public:
   std::vector<OperatorUse> take();
 
 private:
-  struct Entry {
-    OperatorUse use;
-    /// Seconds by the resource that may limit the step.
-    std::map<std::string, double> parts;
-  };
-
   const Cluster &cluster;
   const MeshTopology &topology;
   MeshAttr mesh;
   RankDevices devices;
   CallWork works;
   bool hasStages; ///< Without, an operator may be named as what crosses them.
-  std::map<std::string, Entry> entries;
+  std::map<std::string, OperatorUse> entries;
 };
 
 } // namespace
@@ -72,22 +68,21 @@ void UseCounter::add(const SimulatedCall &call) {
   // the value.
   if (hasStages)
     served = getMakerOfCut(served);
-  std::string name = served.empty() ? "(no operator)" : generalizeNames(served);
-  Entry &entry = entries[name];
-  entry.use.name = name;
+  std::string name = served.empty() ? "(no operator)" : served.str();
+  OperatorUse &use = entries[name];
+  use.name = name;
   double times = double(call.repeat), seconds = (call.end - call.begun) * times;
   if (call.communicates) {
-    entry.use.communicating += seconds;
-    entry.use.exposed += call.exposed * times;
-    entry.use.bytesSent += call.bytes * call.repeat;
+    use.communicating += seconds;
+    use.exposed += call.exposed * times;
+    use.bytesSent += call.bytes * call.repeat;
     AxisMask axes = getAxisMask(getCommunication(op, topology, mesh).axes);
     int level = topology.getOutermostLevel(axes);
-    entry.parts[level < 0 ? "links"
-                          : "links of " + cluster.levels[level].name] +=
+    use.parts[level < 0 ? "links" : "links of " + cluster.levels[level].name] +=
         call.exposed * times;
     return;
   }
-  entry.use.computing += seconds;
+  use.computing += seconds;
   Work work = works.getWork(op);
   const ClusterDevice &device = devices.getOf(op);
   double peak =
@@ -95,26 +90,15 @@ void UseCounter::add(const SimulatedCall &call) {
   double flops = peak > 0 ? double(work.flops) / peak : 0;
   double bytes =
       double(work.bytesRead + work.bytesWritten) / device.getMemoryRate();
-  entry.parts["launches"] += device.launch * times;
-  entry.parts[flops >= bytes ? "compute" : "memory bandwidth"] +=
+  use.parts["launches"] += device.launch * times;
+  use.parts[flops >= bytes ? "compute" : "memory bandwidth"] +=
       std::max(flops, bytes) * times;
 }
 
 std::vector<OperatorUse> UseCounter::take() {
   std::vector<OperatorUse> uses;
-  for (auto &[name, entry] : entries) {
-    double most = 0;
-    for (const auto &[part, seconds] : entry.parts)
-      if (seconds > most) {
-        most = seconds;
-        entry.use.binds = part;
-      }
-    uses.push_back(std::move(entry.use));
-  }
-  llvm::sort(uses, [](const OperatorUse &a, const OperatorUse &b) {
-    return std::tuple(-a.getSeconds(), a.name) <
-           std::tuple(-b.getSeconds(), b.name);
-  });
+  for (auto &[name, use] : entries)
+    uses.push_back(std::move(use));
   return uses;
 }
 
@@ -151,7 +135,7 @@ static LogicalResult simulateUses(ModuleOp module,
   UseCounter counter(module, cluster, *topology, mesh);
   for (const SimulatedCall &call : simulation->calls)
     counter.add(call);
-  result.uses = counter.take();
+  result.usesOfNames = counter.take();
   return success();
 }
 
@@ -208,5 +192,9 @@ FailureOr<PlanExplanation> heddle::explainPlan(ModuleOp module,
   if (failed(simulateUses(*compiled, options, cluster, result)))
     return failure();
   estimateChoices(*step, options, cluster, result);
+  LineNames lines = nameLines({&result});
+  for (OperatorChoice &choice : result.choices)
+    nameLine(choice, lines);
+  result.uses = groupUses(result, lines);
   return result;
 }

@@ -10,61 +10,62 @@
 #include "llvm/Support/Format.h"
 
 #include <cmath>
-#include <set>
+#include <map>
 
 using namespace heddle;
 using namespace heddle::tools;
 namespace json = llvm::json;
 
 namespace {
-/// One operator in two plans. A plan whose program fuses it with others may
-/// lack it.
+/// One line in two plans. A plan whose program fuses its operators with others
+/// may lack its use.
 struct OperatorDifference {
   std::string name;
   OperatorUse before, after;
   std::string chosenBefore, chosenAfter;
+  bool isVariable = false;
+  bool isUsed = false; ///< an operator, or a variable that calls serve
 
   /// Sums of equal times in another order differ by less than a picosecond.
   double getSeconds() const {
     double seconds = after.getSeconds() - before.getSeconds();
     return std::abs(seconds) < 1e-12 ? 0 : seconds;
   }
+  /// Plans do not state the layout of every variable, so that alone is no
+  /// difference.
   bool isNone() const {
     return getSeconds() == 0 && before.bytesSent == after.bytesSent &&
-           chosenBefore == chosenAfter;
+           (isVariable || chosenBefore == chosenAfter);
   }
 };
 } // namespace
 
-static const OperatorUse *findUse(const PlanExplanation &explanation,
-                                  llvm::StringRef name) {
-  for (const OperatorUse &use : explanation.uses)
-    if (use.name == name)
-      return &use;
-  return nullptr;
-}
-
-/// Returns the operators of both plans, the largest difference in time first.
+/// Returns the lines of both plans, the largest difference in time first.
 static std::vector<OperatorDifference>
 findDifferences(const PlanExplanation &before, const PlanExplanation &after) {
-  std::set<std::string> names;
-  for (const PlanExplanation *side : {&before, &after})
-    for (const OperatorUse &use : side->uses)
-      names.insert(use.name);
+  LineNames lines = nameLines({&before, &after});
+  std::map<std::string, OperatorDifference> found;
+  auto take = [&](const PlanExplanation &side, auto use, auto chosen) {
+    for (const OperatorUse &each : groupUses(side, lines)) {
+      found[each.name].*use = each;
+      found[each.name].isUsed = true;
+    }
+    for (const OperatorChoice &choice : side.choices)
+      for (const std::string &name : choice.names) {
+        OperatorDifference &difference = found[lines.at(name)];
+        difference.*chosen = choice.chosen.strategy;
+        difference.isVariable = choice.isVariable;
+        difference.isUsed |= !choice.isVariable;
+      }
+  };
+  take(before, &OperatorDifference::before, &OperatorDifference::chosenBefore);
+  take(after, &OperatorDifference::after, &OperatorDifference::chosenAfter);
   std::vector<OperatorDifference> differences;
-  for (const std::string &name : names) {
-    OperatorDifference &difference = differences.emplace_back();
-    difference.name = name;
-    auto take = [&](const PlanExplanation &side, OperatorUse &use,
-                    std::string &chosen) {
-      if (const OperatorUse *found = findUse(side, name))
-        use = *found;
-      if (const OperatorChoice *choice = side.findChoice(name))
-        chosen = choice->chosen.strategy;
-    };
-    take(before, difference.before, difference.chosenBefore);
-    take(after, difference.after, difference.chosenAfter);
-  }
+  for (auto &[name, difference] : found)
+    if (difference.isUsed) {
+      difference.name = name;
+      differences.push_back(std::move(difference));
+    }
   llvm::sort(differences, [](const auto &a, const auto &b) {
     return std::tuple(-std::abs(a.getSeconds()), a.name) <
            std::tuple(-std::abs(b.getSeconds()), b.name);
@@ -79,13 +80,17 @@ void tools::printDifferences(const PlanExplanation &before,
                                  a, b, b - a);
   };
   printHeading({"simulated", "first", "second", "difference"});
+  auto rowMiB = [](const std::string &name, double a, double b) {
+    llvm::outs() << llvm::format("%-28s %12.3f %12.3f %+12.3f\n", name.c_str(),
+                                 roundMiB(a), roundMiB(b), roundMiB(b - a));
+  };
   row("step, ms", 1e3 * before.seconds, 1e3 * after.seconds);
   row("waits, ms", 1e3 * before.exposed, 1e3 * after.exposed);
   DeviceMemoryPlan a = getMostMemory(before), b = getMostMemory(after);
   for (auto [x, y] : llvm::zip(getMemoryParts(a), getMemoryParts(b)))
     if (x.bytes > 0 || y.bytes > 0)
-      row(x.name.str() + ", MiB", inMiB(x.bytes), inMiB(y.bytes));
-  row("memory, MiB", inMiB(a.total()), inMiB(b.total()));
+      rowMiB(x.name.str() + ", MiB", x.bytes, y.bytes);
+  rowMiB("memory, MiB", a.total(), b.total());
   printHeading(
       {"operator (simulated)", "first ms", "second ms", "ms", "sent MiB"},
       "chosen (estimated)");
@@ -96,10 +101,10 @@ void tools::printDifferences(const PlanExplanation &before,
       continue;
     }
     llvm::outs() << llvm::format(
-        "%-28s %12.4g %12.4g %+12.4g %+12.4g", difference.name.c_str(),
+        "%-28s %12.4g %12.4g %+12.4g %+12.3f", difference.name.c_str(),
         1e3 * difference.before.getSeconds(),
         1e3 * difference.after.getSeconds(), 1e3 * difference.getSeconds(),
-        inMiB(difference.after.bytesSent - difference.before.bytesSent));
+        roundMiB(difference.after.bytesSent - difference.before.bytesSent));
     if (difference.chosenBefore != difference.chosenAfter)
       llvm::outs() << "  " << difference.chosenBefore << " -> "
                    << difference.chosenAfter;

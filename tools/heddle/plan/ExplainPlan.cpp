@@ -2,6 +2,7 @@
 
 #include "ExplainPlan.h"
 
+#include "../../common/CheckOutput.h"
 #include "../../common/Run.h"
 #include "DiffPlans.h"
 #include "ExplanationReport.h"
@@ -90,6 +91,9 @@ static std::optional<PlanExplanation> explain(CompileFlags &flags) {
 
 int tools::explainPlanFile(CompileFlags flags, const std::string &plan,
                            bool asJson, const std::string &page) {
+  if (!page.empty())
+    if (std::string problem = checkOutput("--html", page); !problem.empty())
+      return reportError(problem);
   if (!prepare(flags, plan))
     return exitFailure;
   std::optional<PlanExplanation> explanation = explain(flags);
@@ -145,6 +149,18 @@ int tools::diffPlanFiles(const CompileFlags &flags, const std::string &before,
     out.object([&] { writeDifferences(out, *one, *other); });
     llvm::outs() << "\n";
   } else {
+    auto name = [&](const char *which, const CompileFlags &of,
+                    const std::string &plan, const PlanExplanation &explained) {
+      llvm::outs() << which << ": " << plan << ", " << explained.devices
+                   << " devices of '" << explained.cluster << "', mesh";
+      for (const PlanAxis &axis : llvm::cantFail(readPlanFile(plan)).mesh)
+        llvm::outs() << " " << axis.name << "=" << axis.size;
+      if (of.model.batch)
+        llvm::outs() << ", " << getRows(of) << " rows";
+      llvm::outs() << "\n";
+    };
+    name("first", first, before, *one);
+    name("second", second, after, *other);
     printDifferences(*one, *other);
   }
   llvm::outs().flush();

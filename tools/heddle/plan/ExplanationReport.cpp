@@ -58,9 +58,9 @@ static void printRunnerUp(const OperatorChoice &choice) {
     return;
   llvm::outs() << "  runner-up " << choice.runnerUp->strategy
                << llvm::format(
-                      ": %+.4g ms, %+.1f MiB",
+                      ": %+.4g ms, %+.3f MiB",
                       1e3 * (choice.runnerUp->seconds - choice.chosen.seconds),
-                      inMiB(choice.runnerUp->bytes - choice.chosen.bytes));
+                      roundMiB(choice.runnerUp->bytes - choice.chosen.bytes));
 }
 
 static void printMemory(const PlanExplanation &explanation) {
@@ -69,7 +69,8 @@ static void printMemory(const PlanExplanation &explanation) {
   });
   llvm::outs() << "memory of each device";
   if (areEqual)
-    llvm::outs() << llvm::format(", of %.1f MiB", inMiB(explanation.capacity));
+    llvm::outs() << llvm::format(", of %.3f MiB",
+                                 roundMiB(explanation.capacity));
   llvm::outs() << "\n";
   for (const DeviceUse &device : explanation.memory) {
     llvm::outs() << "  " << device.ranks << ":";
@@ -77,13 +78,13 @@ static void printMemory(const PlanExplanation &explanation) {
     for (const MemoryPart &part : getMemoryParts(device.memory))
       if (part.bytes > 0) {
         llvm::outs() << separator << part.name
-                     << llvm::format(" %.1f MiB", inMiB(part.bytes));
+                     << llvm::format(" %.3f MiB", roundMiB(part.bytes));
         separator = ", ";
       }
-    llvm::outs() << llvm::format("; in all %.1f MiB",
-                                 inMiB(device.memory.total()));
+    llvm::outs() << llvm::format("; in all %.3f MiB",
+                                 roundMiB(device.memory.total()));
     if (!areEqual)
-      llvm::outs() << llvm::format(" of %.1f MiB", inMiB(device.capacity));
+      llvm::outs() << llvm::format(" of %.3f MiB", roundMiB(device.capacity));
     llvm::outs() << "\n";
   }
 }
@@ -92,7 +93,8 @@ void tools::printExplanation(const PlanExplanation &explanation) {
   llvm::outs() << "simulated on " << explanation.devices << " devices of '"
                << explanation.cluster << "'\n"
                << llvm::format("step %.4g ms, of which %.4g ms wait for "
-                               "communication; bound %.4g ms (",
+                               "communication; lower bound of this plan's "
+                               "schedule %.4g ms (",
                                1e3 * explanation.seconds,
                                1e3 * explanation.exposed,
                                1e3 * explanation.bound)
@@ -114,14 +116,22 @@ void tools::printExplanation(const PlanExplanation &explanation) {
   printHeading({"operator (simulated)", "compute ms", "wait ms", "sent MiB"},
                "binds");
   for (const OperatorUse &use : explanation.uses)
-    llvm::outs() << llvm::format("%-28s %12.4g %12.4g %12.4g  ",
+    llvm::outs() << llvm::format("%-28s %12.4g %12.4g %12.3f  ",
                                  use.name.c_str(), 1e3 * use.computing,
-                                 1e3 * use.exposed, inMiB(use.bytesSent))
+                                 1e3 * use.exposed, roundMiB(use.bytesSent))
                  << getBinding(explanation, use) << "\n";
   if (!explanation.whyNoChoices.empty()) {
     llvm::outs() << "no runner-ups: " << explanation.whyNoChoices << "\n";
     return;
   }
+  llvm::outs()
+      << "runner-up: the cheapest other choice; a negative difference means "
+         "that it takes less\n"
+         "  estimated for this operator, with the reshardings at its borders, "
+         "not for a step;\n"
+         "  equal layers are summed. The plan's choices were made for all "
+         "operators together:\n"
+         "  a runner-up may need more memory, or other reshardings elsewhere\n";
   for (bool areVariables : {false, true}) {
     llvm::outs() << (areVariables ? "variables, and where they are stored "
                                     "(estimated)\n"
@@ -138,9 +148,9 @@ void tools::printExplanation(const PlanExplanation &explanation) {
         continue;
       }
       llvm::outs() << "  " << choice.glob << ": " << choice.chosen.strategy
-                   << llvm::format(" %.4g ms, %.1f MiB",
+                   << llvm::format(" %.4g ms, %.3f MiB",
                                    1e3 * choice.chosen.seconds,
-                                   inMiB(choice.chosen.bytes));
+                                   roundMiB(choice.chosen.bytes));
       printRunnerUp(choice);
       llvm::outs() << "\n";
     }

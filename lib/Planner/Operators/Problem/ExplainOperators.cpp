@@ -142,6 +142,7 @@ heddle::explainOperators(ModuleOp module, const Plan &plan,
     return failure();
   ProgramOptions reading;
   reading.microBatches = microBatches;
+  reading.plan = &*complete;
   FailureOr<Program> program = Program::create(module, reading);
   if (failed(program))
     return failure();

@@ -1,10 +1,13 @@
 //===- PlanWriter.cpp - From a solution to the entries of a plan ----------===//
 
 #include "PlanWriter.h"
+#include "heddle/Simulate/Report.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include <map>
+#include <set>
 
 using namespace mlir;
 using namespace heddle;
@@ -289,6 +292,57 @@ static std::string format(const KeysT &keys, ArrayRef<Axes> axes) {
   return "{" + llvm::join(parts, ", ") + "}";
 }
 
+namespace {
+/// The costs of all strategies of one decision, or of the equal decisions of
+/// several layers.
+struct Alternatives {
+  std::vector<std::string> names;
+  bool isVariable = false;
+  std::string chosen;
+  /// By strategy, in the order of the problem after the chosen one. Strategies
+  /// with the same text count once, with the least cost.
+  llvm::MapVector<std::string, StrategyCost, std::map<std::string, unsigned>>
+      costs;
+
+  /// Returns a text that the decisions of several layers share if they chose
+  /// the same.
+  std::string getKey() const {
+    std::set<std::string> forms;
+    for (const std::string &name : names)
+      forms.insert(generalizeNames(name));
+    return (isVariable ? "v" : "o") + llvm::join(forms, " ") + chosen;
+  }
+
+  /// Adds the costs of other layers. Only strategies that all of them have
+  /// stay.
+  void append(const Alternatives &other) {
+    llvm::append_range(names, other.names);
+    costs.remove_if(
+        [&](const auto &cost) { return !other.costs.count(cost.first); });
+    for (auto &[text, cost] : costs) {
+      const StrategyCost &more = other.costs.find(text)->second;
+      cost.seconds += more.seconds;
+      cost.bytes += more.bytes;
+    }
+  }
+
+  OperatorChoice take(const Names &all) {
+    OperatorChoice choice;
+    choice.glob = llvm::join(
+        getGlobs(names, isVariable ? all.variables : all.operators), ", ");
+    choice.isVariable = isVariable;
+    choice.count = int64_t(names.size());
+    choice.names = std::move(names);
+    for (const auto &[text, cost] : costs)
+      if (text == chosen)
+        choice.chosen = cost;
+      else if (!choice.runnerUp || cost.seconds < choice.runnerUp->seconds)
+        choice.runnerUp = cost;
+    return choice;
+  }
+};
+} // namespace
+
 std::vector<OperatorChoice>
 heddle::explainSolution(const OperatorSolution &solution) {
   const solver::Problem &problem = solution.problem.problem;
@@ -307,36 +361,42 @@ heddle::explainSolution(const OperatorSolution &solution) {
     }
     return cost;
   };
-  std::vector<OperatorChoice> choices;
-  auto add = [&](unsigned node, OperatorChoice choice,
+  std::vector<Alternatives> found;
+  std::map<std::string, size_t> indexOf;
+  auto add = [&](unsigned node, ArrayRef<std::string> names, bool isVariable,
                  function_ref<std::string(int32_t)> text) {
-    auto getStrategyCost = [&](int32_t strategy) {
-      return StrategyCost{text(strategy),
-                          double(getCost(node, strategy)) /
-                              kPicosecondsPerSecond,
-                          problem.nodes[node].usages[strategy]};
-    };
+    Alternatives made;
+    made.names.assign(names.begin(), names.end());
+    made.isVariable = isVariable;
     int32_t chosen = solution.assignment[node];
-    choice.chosen = getStrategyCost(chosen);
-    std::optional<int32_t> second;
+    made.chosen = text(chosen);
+    auto addCost = [&](int32_t strategy) {
+      solver::Cost cost = getCost(node, strategy);
+      if (cost >= solver::kInfiniteCost && strategy != chosen)
+        return;
+      StrategyCost all{text(strategy), double(cost) / kPicosecondsPerSecond,
+                       problem.nodes[node].usages[strategy]};
+      auto [known, isNew] = made.costs.try_emplace(all.strategy, all);
+      if (!isNew && all.strategy != made.chosen &&
+          all.seconds < known->second.seconds)
+        known->second = all;
+    };
+    addCost(chosen);
     for (int32_t s = 0; s < int32_t(problem.nodes[node].costs.size()); ++s)
-      if (s != chosen && getCost(node, s) < solver::kInfiniteCost &&
-          text(s) != choice.chosen.strategy &&
-          (!second || getCost(node, s) < getCost(node, *second)))
-        second = s;
-    if (second)
-      choice.runnerUp = getStrategyCost(*second);
-    choices.push_back(std::move(choice));
+      if (s != chosen)
+        addCost(s);
+    auto [known, isNew] = indexOf.try_emplace(made.getKey(), found.size());
+    if (isNew)
+      found.push_back(std::move(made));
+    else
+      found[known->second].append(made);
   };
   Names names(solution.program);
   for (auto [i, group] : llvm::enumerate(solution.program.groups)) {
     if (group.names.empty())
       continue;
-    OperatorChoice choice;
-    choice.glob = llvm::join(getGlobs(group.names, names.operators), ", ");
-    choice.count = group.names.size();
     const std::vector<Strategy> &all = solution.problem.strategies[i];
-    add(solution.problem.getNode(i), choice,
+    add(solution.problem.getNode(i), group.names, /*isVariable=*/false,
         [&, &keys = group.keys](int32_t s) {
           return format(keys, all[s].axes);
         });
@@ -345,18 +405,18 @@ heddle::explainSolution(const OperatorSolution &solution) {
     if (node.place.kind != Place::Variable)
       continue;
     const VariableClass &made = solution.program.variables[node.place.index];
-    OperatorChoice choice;
-    choice.glob = llvm::join(getGlobs(getNames(made), names.variables), ", ");
-    choice.isVariable = true;
-    choice.count = made.variables.size();
     const std::vector<ShardingAttr> &layouts = node.layouts;
-    add(solution.problem.getLayoutNode(i), choice, [&](int32_t s) {
-      SmallVector<std::string> dims;
-      for (int64_t d = 0; d < layouts[s].getRank(); ++d)
-        dims.push_back(std::to_string(d));
-      return format(dims, getDimensions(layouts[s]));
-    });
+    add(solution.problem.getLayoutNode(i), getNames(made), /*isVariable=*/true,
+        [&](int32_t s) {
+          SmallVector<std::string> dims;
+          for (int64_t d = 0; d < layouts[s].getRank(); ++d)
+            dims.push_back(std::to_string(d));
+          return format(dims, getDimensions(layouts[s]));
+        });
   }
+  std::vector<OperatorChoice> choices;
+  for (Alternatives &made : found)
+    choices.push_back(made.take(names));
   llvm::sort(choices, [](const OperatorChoice &a, const OperatorChoice &b) {
     return a.chosen.seconds > b.chosen.seconds ||
            (a.chosen.seconds == b.chosen.seconds && a.glob < b.glob);

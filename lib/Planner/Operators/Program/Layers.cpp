@@ -2,6 +2,7 @@
 
 #include "Layers.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include <map>
 
 using namespace mlir;
 using namespace heddle;
@@ -55,6 +56,7 @@ static Run findLongestRun(ArrayRef<uint64_t> shapes, unsigned begin,
 }
 
 void heddle::uniteLayers(ArrayRef<Operation *> ops,
+                         ArrayRef<uint64_t> plannedAs,
                          llvm::EquivalenceClasses<unsigned> &classes) {
   SmallVector<uint64_t> shapes;
   for (auto [i, op] : llvm::enumerate(ops)) {
@@ -70,8 +72,14 @@ void heddle::uniteLayers(ArrayRef<Operation *> ops,
     // Keeps whole periods only. The ops after the last layer may begin like a
     // layer.
     unsigned last = run.begin + run.size() / run.period * run.period;
-    for (unsigned i = run.begin; i + run.period < last; ++i)
-      classes.unionSets(i, i + run.period);
+    std::map<uint64_t, unsigned> firstOf;
+    for (unsigned layer = run.begin; layer < last; layer += run.period) {
+      ArrayRef<uint64_t> planned = plannedAs.slice(layer, run.period);
+      uint64_t key = llvm::hash_combine_range(planned.begin(), planned.end());
+      unsigned first = firstOf.try_emplace(key, layer).first->second;
+      for (unsigned i = 0; i < run.period; ++i)
+        classes.unionSets(first + i, layer + i);
+    }
     rest.push_back({begin, run.begin});
     rest.push_back({last, end});
   }

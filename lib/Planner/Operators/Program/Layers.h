@@ -18,7 +18,10 @@ uint64_t getOpShape(mlir::Operation *op);
 /// say. Names do not count. The longest repetition of the program is found
 /// first, then the longest one in the rest, so forward pass, backward pass and
 /// update each have a period of their own. Index i stands for ops[i].
+/// `plannedAs` has a number for each op, which differs if a plan treats two ops
+/// differently. Layers that differ in one of their numbers are not united.
 void uniteLayers(llvm::ArrayRef<mlir::Operation *> ops,
+                 llvm::ArrayRef<uint64_t> plannedAs,
                  llvm::EquivalenceClasses<unsigned> &classes);
 
 } // namespace heddle

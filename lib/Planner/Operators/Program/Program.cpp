@@ -51,7 +51,7 @@ LogicalResult ProgramReader::collectOps() {
 }
 
 void ProgramReader::makeClasses() {
-  ties = findTies(module, ops, options.unitesLayers);
+  ties = findTies(module, ops, options.unitesLayers, options.plan);
   DenseMap<unsigned, unsigned> classOfLeader;
   for (auto [i, op] : llvm::enumerate(ops)) {
     unsigned leader = ties.ops.getLeaderValue(i);

@@ -15,6 +15,7 @@
 #define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_PROGRAM_H
 
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Plan/Plan.h"
 #include "heddle/Sharding/FactorShardings.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -88,6 +89,9 @@ struct Flow {
 struct ProgramOptions {
   int64_t microBatches = 0; ///< 0: as the module says
   bool unitesLayers = true;
+  /// Layers whose operators or variables this plan names with different axes
+  /// are not united; null: equal layers are.
+  const Plan *plan = nullptr;
   /// Whether values that the backward pass reads are kept in memory. Otherwise
   /// they are computed again, and no value counts as alive at the peak.
   bool keepsActivations = true;

@@ -34,7 +34,8 @@ namespace {
 
 class TieFinder {
 public:
-  TieFinder(ModuleOp module, ArrayRef<Operation *> ops) : ops(ops) {
+  TieFinder(ModuleOp module, ArrayRef<Operation *> ops, const Plan *plan)
+      : ops(ops), plan(plan) {
     for (auto [i, op] : llvm::enumerate(ops)) {
       indexOf[op] = i;
       ties.ops.insert(i);
@@ -60,8 +61,14 @@ public:
 
 private:
   void uniteAccesses(Operation *a, Operation *b);
+  uint64_t getPlannedAs(Operation *op);
+  void findStorage();
 
   ArrayRef<Operation *> ops;
+  const Plan *plan;                    ///< or null
+  llvm::StringMap<uint64_t> plannedAs; ///< by the operator's name
+  /// By parameter: a hash of how the plan stores it and its states.
+  DenseMap<StringAttr, uint64_t> storedAs;
   DenseMap<Operation *, unsigned> indexOf;
   SmallVector<VariableOp> variables;
   DenseMap<StringAttr, unsigned> numberOf;
@@ -69,6 +76,47 @@ private:
 };
 
 } // namespace
+
+/// Returns a hash of the axes that the plan states for the operator.
+uint64_t TieFinder::getPlannedAs(Operation *op) {
+  StringRef name = getOpName(op);
+  if (!plan || name.empty())
+    return 0;
+  auto [known, isNew] = plannedAs.try_emplace(name, 0);
+  if (!isNew)
+    return known->second;
+  llvm::hash_code hash(0);
+  for (const Factor &factor : getRule(op).factors)
+    if (const FactorEntry *entry =
+            findPlanEntry(plan->operators, name, factor.name)) {
+      const std::vector<std::string> &axes = entry->find(factor.name)->axes;
+      hash = llvm::hash_combine(
+          hash, factor.name,
+          llvm::hash_combine_range(axes.begin(), axes.end()));
+    }
+  return known->second = hash;
+}
+
+void TieFinder::findStorage() {
+  if (!plan)
+    return;
+  for (VariableOp variable : variables) {
+    const StorageEntry *entry =
+        findPlanEntry(plan->storage, variable.getSymName());
+    if (!entry)
+      continue;
+    StringAttr parameter = variable.getSymNameAttr();
+    std::optional<StateAttr> state = variable.getState();
+    int kind = state ? int(state->getKind()) : -1;
+    if (state)
+      parameter = state->getParameter().getAttr();
+    uint64_t &hash = storedAs[parameter];
+    for (const DimAssignment &dim : entry->assignments)
+      hash = llvm::hash_combine(
+          hash, kind, dim.key,
+          llvm::hash_combine_range(dim.axes.begin(), dim.axes.end()));
+  }
+}
 
 /// Finds the ops of the forward and backward pass: the ops that are marked so,
 /// and all that they depend on. In a program without such ops, all ops count.
@@ -123,8 +171,11 @@ void TieFinder::uniteModel() {
   for (Operation *op : ops)
     if (ofModel.contains(op))
       model.push_back(op);
+  SmallVector<uint64_t> planned;
+  for (Operation *op : model)
+    planned.push_back(getPlannedAs(op));
   llvm::EquivalenceClasses<unsigned> layers;
-  uniteLayers(model, layers);
+  uniteLayers(model, planned, layers);
   for (auto i = layers.begin(); i != layers.end(); ++i) {
     if (!i->isLeader())
       continue;
@@ -143,11 +194,13 @@ void TieFinder::uniteAccesses(Operation *a, Operation *b) {
        y = numberOf.find(getAccessedVariable(b));
   if (x != numberOf.end() && y != numberOf.end() &&
       variables[x->second].getType() == variables[y->second].getType() &&
-      variables[x->second].getRole() == variables[y->second].getRole())
+      variables[x->second].getRole() == variables[y->second].getRole() &&
+      storedAs.lookup(x->first) == storedAs.lookup(y->first))
     ties.variables.unionSets(x->second, y->second);
 }
 
 void TieFinder::uniteVariables() {
+  findStorage();
   for (auto i = ties.ops.begin(); i != ties.ops.end(); ++i) {
     if (!i->isLeader())
       continue;
@@ -221,8 +274,8 @@ void TieFinder::uniteUpdates() {
 }
 
 Ties heddle::findTies(ModuleOp module, ArrayRef<Operation *> ops,
-                      bool unitesLayers) {
-  TieFinder finder(module, ops);
+                      bool unitesLayers, const Plan *plan) {
+  TieFinder finder(module, ops, plan);
   finder.findModel();
   finder.findUpdates();
   if (unitesLayers) {

@@ -4,6 +4,7 @@
 #define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_TIES_H
 
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Plan/Plan.h"
 #include "heddle/Sharding/FactorShardings.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseSet.h"
@@ -26,9 +27,10 @@ struct Ties {
 };
 
 /// Finds the ties of a program whose ops with factors are `ops`. Without
-/// `unitesLayers`, no ops or variables are united.
+/// `unitesLayers`, no ops or variables are united. Layers that `plan` treats
+/// differently are not united, either.
 Ties findTies(mlir::ModuleOp module, llvm::ArrayRef<mlir::Operation *> ops,
-              bool unitesLayers);
+              bool unitesLayers, const Plan *plan);
 
 /// Returns whether factor i alone runs over dimension i of every tensor of the
 /// op that is no scalar.
