@@ -135,8 +135,7 @@ static void printReport(const PlanSearch &search, const std::string &command) {
     if (const auto &exposure = figures.exposure)
       llvm::outs() << llvm::format(
           "operators were decided %lld times for a program of few layers, "
-          "which "
-          "waits %.6g s for communication: %.1f %% of its step %s than "
+          "which waits %.6g s for communication: %.1f %% of its step %s than "
           "expected%s\n",
           static_cast<long long>(exposure->rounds), exposure->simulated,
           100 * std::abs(exposure->getError()),

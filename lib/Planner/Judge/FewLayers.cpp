@@ -13,7 +13,7 @@ using namespace heddle;
 /// extrapolate exactly.
 static constexpr double kMostSaved = 0.6, kSlack = 0.03;
 /// How often the operators of few layers are decided again for less memory.
-static constexpr int kMostLimits = 3;
+static constexpr int kMostLowerLimits = 3;
 
 llvm::Error heddle::checkExtrapolated(const PlanFigures &figures) {
   for (const MemoryPart &part : getMemoryParts(figures.memory))
@@ -144,7 +144,7 @@ llvm::Expected<PlanFigures> Judge::decideWithin(const Candidate &candidate,
                                                 PlanFigures all, double limit) {
   Prices &price = getPrices(candidate);
   PlanFigures last = all;
-  for (int round = 0; round < kMostLimits; ++round) {
+  for (int round = 0; round < kMostLowerLimits; ++round) {
     if (last.getNeededMemory() <= request.memory)
       break;
     // The few layers may take the part of the memory that they have now.
