@@ -27,6 +27,9 @@ STEPS = 4
 LARGE = {"124M": (12, 768, 12, 8), "1558M": (48, 1600, 25, 4), "355M": (24, 1024, 16, 8)}
 SMALL = ["--layers", "2", "--hidden", "64", "--heads", "4", "--vocab", "256",
          "--seq", "32", "--batch", "8", "--no-dropout"]
+# The emulated GPU is slow.
+EMULATED = ["--layers", "1", "--hidden", "32", "--heads", "4", "--vocab", "256",
+            "--seq", "16", "--batch", "4", "--no-dropout"]
 # The numerics matrix. For each case: options of `heddle compile`, and the bound on the
 # relative error of a loss.
 MATRIX = {
@@ -49,10 +52,10 @@ def run(*command):
     return done.stdout
 
 
-def train_on_cpu(build, folder, options, data):
+def train_on_cpu(build, folder, model, options, data):
     """Returns the losses of the program for this CPU."""
     heddle, artifact = build / "bin/heddle", folder / "cpu.heddle"
-    run(heddle, "compile", *SMALL, *options, "-o", artifact)
+    run(heddle, "compile", *model, *options, "-o", artifact)
     output = run(build / "bin/heddle-run", "train", artifact, "--data", data, "--steps",
                  STEPS, "--no-checkpoints", "--json", "-o", folder / "run")
     shutil.rmtree(artifact)
@@ -68,6 +71,7 @@ def main():
                         help="small models to pack (default: all)")
     args = parser.parse_args()
     cases = {case: MATRIX[case] for case in args.cases.split(",")}
+    model = EMULATED if args.emulated else SMALL
     heddle = args.build / "bin/heddle"
     with tempfile.TemporaryDirectory() as name:
         scratch = pathlib.Path(name)
@@ -79,11 +83,12 @@ def main():
         data = bundle / "text.txt"
         shutil.copy(ROOT / "README.md", data)
         index = {"steps": STEPS, "small": {}, "large": {}}
-        expected = {bf16: train_on_cpu(args.build, scratch, ["--bf16"] if bf16 else [], data)
+        expected = {bf16: train_on_cpu(args.build, scratch, model,
+                                       ["--bf16"] if bf16 else [], data)
                     for bf16 in {"--bf16" in options for options, _ in cases.values()}}
         for case, (options, bound) in cases.items():
             artifact = bundle / "small" / f"{case}.heddle"
-            compile_small = [heddle, "compile", *SMALL, *options, "--target-gpu", "sm_80"]
+            compile_small = [heddle, "compile", *model, *options, "--target-gpu", "sm_80"]
             if args.emulated:
                 module = bundle / "small" / f"{case}.mlir"
                 run(*compile_small, "--stop-after", "llvm", "-o", module)
@@ -93,12 +98,12 @@ def main():
             index["small"][case] = {"bound": bound, "losses": expected["--bf16" in options]}
         if not args.emulated:
             run(ROOT / "tools/package", "--without-onednn", bundle / "heddle-run.tar.xz")
-            for model, (layers, hidden, heads, batch) in LARGE.items():
-                artifact = bundle / f"gpt2-{model}.heddle"
+            for label, (layers, hidden, heads, batch) in LARGE.items():
+                artifact = bundle / f"gpt2-{label}.heddle"
                 run(heddle, "compile", "--layers", layers, "--hidden", hidden, "--heads",
                     heads, "--vocab", 50257, "--seq", 1024, "--batch", batch, "--bf16",
                     "--no-dropout", "--target-gpu", "sm_80", "-o", artifact)
-                index["large"][model] = artifact.name
+                index["large"][label] = artifact.name
         (bundle / "index.json").write_text(json.dumps(index, indent=1))
         run("tar", "-C", scratch, "-cJf", args.output, bundle.name)
     size = args.output.stat().st_size
