@@ -25,7 +25,9 @@ from schedules import SCHEDULES
 
 SCHEDULES = dict(SCHEDULES, parts=["--sub-batches", "2"], bf16=["--bf16"])
 
-# The cases of every check.
+# The cases of every check, and their number of steps. With --long, cases take the
+# steps of matrix.py.
+SHORT_STEPS = 4
 SHORT = {
     "gpt2-dropout": ["pp2-tp2/zb-h1"],
     "llama": ["zero3+auto"],
@@ -179,6 +181,8 @@ def main():
     cpu = Programs(options.heddle, options.heddle_run)
     gpu = GpuPrograms(options.gpu.resolve(), options.heddle, options.heddle_run)
     known = LONG_CASES if options.long else SHORT
+    if not options.long:
+        matrix.STEPS = SHORT_STEPS
     cases = [(name, case) for name in options.models or known
              for case in (choose(name, options.only) if options.only
                           else known.get(name, LONG))]

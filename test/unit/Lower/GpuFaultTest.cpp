@@ -392,7 +392,7 @@ TEST_F(GpuFaultTest, DroppedEventOfPipeline) {
   /// Returns whether one of some orders of streams shows that waits are
   /// missing.
   auto isFound = [&](Order dropped, int64_t only) {
-    for (uint64_t seed = 0; seed < (dropped == Order::None ? 4 : 30); ++seed) {
+    for (uint64_t seed = 0; seed < (dropped == Order::None ? 2 : 30); ++seed) {
       emulated::setOrder(seed);
       waits.dropped = dropped;
       waits.only = only;
