@@ -3,7 +3,7 @@
 #ifndef HEDDLE_LIB_PLANNER_CANDIDATES_CANDIDATES_H
 #define HEDDLE_LIB_PLANNER_CANDIDATES_CANDIDATES_H
 
-#include "../Bounds/ProgramCounts.h"
+#include "SplitLimits.h"
 #include "heddle/Planner/Planner.h"
 
 namespace heddle {

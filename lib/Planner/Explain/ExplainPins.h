@@ -3,7 +3,7 @@
 #ifndef HEDDLE_LIB_PLANNER_EXPLAIN_EXPLAINPINS_H
 #define HEDDLE_LIB_PLANNER_EXPLAIN_EXPLAINPINS_H
 
-#include "../Bounds/ProgramCounts.h"
+#include "../Candidates/SplitLimits.h"
 #include "heddle/Planner/Planner.h"
 
 namespace heddle {
