@@ -121,7 +121,7 @@ optimizeForGpu(ModuleOp module, llvm::TargetMachine &machine,
 
 FailureOr<std::string>
 heddle::emitPtx(ModuleOp module, StringRef chip,
-                llvm::function_ref<void(const llvm::Module &)> visit) {
+                llvm::function_ref<void(llvm::Module &)> visit) {
   FailureOr<std::unique_ptr<llvm::TargetMachine>> machine =
       createGpuMachine(module.getLoc(), chip);
   if (failed(machine))
@@ -150,5 +150,5 @@ FailureOr<std::string> heddle::emitPtx(ModuleOp module) {
   StringRef chip = getTargetGpu(module);
   if (failed(checkTargetGpu(module.getLoc(), chip)))
     return failure();
-  return emitPtx(module, chip, [](const llvm::Module &) {});
+  return emitPtx(module, chip, [](llvm::Module &) {});
 }

@@ -10,10 +10,11 @@ namespace heddle {
 
 /// Returns the PTX of the module's kernels for a chip that checkTargetGpu()
 /// accepts. Before PTX is written, calls visit() with the kernels' LLVM IR
-/// after its last optimization.
+/// after its last optimization. The PTX is that of the module which visit()
+/// leaves.
 mlir::FailureOr<std::string>
 emitPtx(mlir::ModuleOp module, llvm::StringRef chip,
-        llvm::function_ref<void(const llvm::Module &)> visit);
+        llvm::function_ref<void(llvm::Module &)> visit);
 
 } // namespace heddle
 

@@ -9,6 +9,7 @@ the formula gives. A communication that the table lacks is an error, too.
 """
 
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -67,26 +68,35 @@ def plan_options(plan, norms, scratch):
     return ["--mesh", "dp=%d,tp=1" % DEVICES, "--zero", plan[len("zero")]]
 
 
-def measure(bin, scratch, name, plan, layers):
-    """Bytes by op of a training step; with micro-batches, of one and of the
-    update."""
-    config, key, _, sequence, norms = MODELS[name]
-    folder = scratch / name
+@functools.cache
+def build_step(bin, folder, name, layers, micro_batches):
+    """Returns the file of a training step for one device."""
+    config, key, _, sequence, _ = MODELS[name]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps({**config, key: layers}))
-    program, step = folder / "program.mlir", folder / "step.mlir"
-    local = folder / "local.mlir"
+    program = folder / "program.mlir"
+    step = folder / ("step-%d-%d.mlir" % (layers, micro_batches))
     subprocess.run([bin / "heddle", "import", folder, "--batch", str(BATCH),
                     "--seq", str(sequence), "-o", program], check=True)
     subprocess.run(
         [bin / "heddle-opt", program,
          "--heddle-build-training-step=evaluate=false micro-batches=%d"
-         % (2 if plan.endswith("micro") else 1), "--canonicalize",
-         "--cse", "-o", step], check=True)
+         % micro_batches, "--canonicalize", "--cse", "-o", step], check=True)
     text = step.read_text().replace(
         "module attributes {", 'module attributes {heddle.phase = "autodiff", ',
         1)
     step.write_text(text)
+    return step
+
+
+def measure(bin, scratch, name, plan, layers):
+    """Bytes by op of a training step; with micro-batches, of one and of the
+    update."""
+    folder = scratch / name
+    step = build_step(bin, folder, name, layers,
+                      2 if plan.endswith("micro") else 1)
+    norms = MODELS[name][-1]
+    local = folder / "local.mlir"
     with open(local, "w") as file:
         subprocess.run([bin / "heddle", "compile", step, "--stop-after",
                         "localized", *plan_options(plan, norms, folder)],

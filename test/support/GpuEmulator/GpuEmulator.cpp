@@ -149,8 +149,11 @@ GpuEmulator::compile(ModuleOp module) {
     return machine.takeError();
   std::optional<llvm::Expected<std::unique_ptr<llvm::Module>>> made;
   LogicalResult emitted =
-      emitPtx(module, "sm_80", [&](const llvm::Module &code) {
+      emitPtx(module, "sm_80", [&](llvm::Module &code) {
         made.emplace(compileForHost(code, *context, **machine));
+        // Nobody reads the PTX, so none is generated for the bodies.
+        for (llvm::Function &function : code)
+          function.deleteBody();
       });
   if (made && !*made)
     return made->takeError();

@@ -44,17 +44,6 @@ TEST(Batch, DoublesRowsWhileThroughputGrows) {
   }
 }
 
-TEST(Batch, EndsWhereNothingFits) {
-  PlanRequest request = makeQuickRequest(2, 2);
-  request.memory = 1000;
-  PlanObserver observer;
-  BatchChoice choice = cantFail(findBatch(request, observer));
-  EXPECT_FALSE(choice.report.plan);
-  EXPECT_EQ(choice.rows, 2);
-  EXPECT_EQ(choice.tried.size(), 4u);
-  EXPECT_FALSE(choice.report.consumers.empty());
-}
-
 // Four parts need four rows.
 TEST(Batch, BeginsWhereThePinsArePossible) {
   PlanRequest request = makeQuickRequest(2, 2);

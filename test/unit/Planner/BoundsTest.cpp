@@ -182,7 +182,7 @@ PlanRequest withBF16(PlanRequest request) {
 
 // Steps that are prime to the sizes of the inner loops.
 TEST(Bounds, HoldForSimulatedPrograms) {
-  expectBounds(withBF16(makeRequest(4, 8)), 127);
+  expectBounds(withBF16(makeRequest(4, 8)), 211);
 }
 
 /// A request over links so slow that communication takes most of a step.
@@ -264,7 +264,7 @@ TEST(Bounds, HoldForSimulatedLlamas) {
     options.mostLayers = size.layers;
     return importModel(context, options);
   };
-  expectBounds(withBF16(std::move(request)), 127);
+  expectBounds(withBF16(std::move(request)), 211);
 }
 
 /// Makes a candidate split the sequence over `context` devices.
