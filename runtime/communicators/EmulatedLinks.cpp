@@ -14,6 +14,32 @@ namespace heddle::runtime {
 
 using Kind = Collective::Kind;
 
+static int64_t bytesOf(const Collective &call) {
+  return std::max<int64_t>(0, call.count) * int64_t(byteSize(call.type));
+}
+
+Traffic trafficOf(const Collective &call, std::span<const int32_t> ranks,
+                  const Links &links) {
+  int64_t bytes = bytesOf(call);
+  switch (call.kind) {
+  case Kind::AllReduce:
+    return links.allReduce(ranks, bytes);
+  case Kind::AllGather:
+  case Kind::ReduceScatter:
+    return links.allGather(ranks, bytes);
+  case Kind::AllToAll:
+    return links.allToAll(ranks, bytes);
+  case Kind::Broadcast:
+    return links.broadcast(ranks, bytes);
+  case Kind::Permute:
+    return links.permute(ranks, call.sources, bytes);
+  case Kind::Send:
+  case Kind::Recv:
+    break;
+  }
+  return {};
+}
+
 namespace {
 
 /// The flows of one group: those of collectives that not all members have
@@ -154,15 +180,12 @@ private:
     return peer >= 0 && size_t(peer) < group.meeting->ranks.size() &&
            peer != group.member;
   }
-  static int64_t bytes(const Collective &call) {
-    return std::max<int64_t>(0, call.count) * int64_t(byteSize(call.type));
-  }
 
   Status send(const Group &group, const Collective &call) {
     if (!isPeer(group, call.peer))
       return inner->perform(call);
     std::shared_ptr<Flow> flow = group.meeting->send(
-        group.member, call.peer, *network, getReadyTime(call), bytes(call));
+        group.member, call.peer, *network, getReadyTime(call), bytesOf(call));
     last = flow;
     HEDDLE_RT_RETURN_IF_ERROR(inner->perform(call));
     network->waitFor(*flow, timeout);
@@ -183,8 +206,9 @@ private:
   Status collective(const Group &group, const Collective &call) {
     Meeting &meeting = *group.meeting;
     std::shared_ptr<Flow> flow =
-        meeting.enter(group.member, *network, getReadyTime(call),
-                      [&] { return trafficOf(call, meeting.ranks); });
+        meeting.enter(group.member, *network, getReadyTime(call), [&] {
+          return trafficOf(call, meeting.ranks, network->links());
+        });
     last = flow;
     HEDDLE_RT_RETURN_IF_ERROR(inner->perform(call));
     // After an interruption, the next call reports the failure.
@@ -196,29 +220,6 @@ private:
                 " s: it is hung or dead, or runs another program");
     abort(status);
     return status;
-  }
-
-  /// Returns what a collective sends over the links.
-  Traffic trafficOf(const Collective &call,
-                    std::span<const int32_t> ranks) const {
-    const Links &links = network->links();
-    switch (call.kind) {
-    case Kind::AllReduce:
-      return links.allReduce(ranks, bytes(call));
-    case Kind::AllGather:
-    case Kind::ReduceScatter:
-      return links.allGather(ranks, bytes(call));
-    case Kind::AllToAll:
-      return links.allToAll(ranks, bytes(call));
-    case Kind::Broadcast:
-      return links.broadcast(ranks, bytes(call));
-    case Kind::Permute:
-      return links.permute(ranks, call.sources, bytes(call));
-    case Kind::Send:
-    case Kind::Recv:
-      break;
-    }
-    return {};
   }
 
   std::unique_ptr<Communicator> inner;

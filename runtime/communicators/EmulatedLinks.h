@@ -20,9 +20,15 @@
 
 #include <chrono>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace heddle::runtime {
+
+/// Returns what a collective of the members `ranks` sends over the links. For
+/// transfers, see Links::transfer.
+Traffic trafficOf(const Collective &call, std::span<const int32_t> ranks,
+                  const Links &links);
 
 /// Wraps communicators, by rank of the mesh and stream. Streams share the
 /// network, and so may other sets of communicators. `timeout` is the longest

@@ -99,9 +99,10 @@ public:
       return error("expected all ranks in one process on a GPU, got a job of "
                    "several processes: ranks on several GPUs are not served "
                    "yet");
-    if (options.network || options.callTimes)
-      return error("expected no emulation of a cluster on a GPU: compile the "
-                   "model without --target-gpu to emulate one");
+    if (options.callTimes)
+      return error("expected a GPU that computes, got emulated computation: "
+                   "emulate the links of a cluster alone, or compile the model "
+                   "without --target-gpu");
     auto card = open();
     HEDDLE_RT_RETURN_IF_ERROR(card.status());
     auto kernels = load(**card, *options.code, options.directory);
@@ -115,6 +116,7 @@ public:
     auto meetings = std::make_shared<Meetings>(options.collectiveTimeout);
     auto choices =
         std::make_shared<ProductChoices>(options.directory / kChoicesFile);
+    std::shared_ptr<const LinkClocks> clocks;
     std::vector<std::unique_ptr<heddle_rt_device>> devices;
     for (int32_t rank : options.ranks) {
       auto device = std::make_unique<CudaDevice>(rank, *card, shared,
@@ -128,6 +130,11 @@ public:
       device->expectUploads(*options.code, noFile ? 0 : size_t(bytes));
       HEDDLE_RT_RETURN_IF_ERROR(device->prepareAttention(
           parseAttentionChoice(options.code->attention), options.attentions));
+      if (options.network && !clocks) {
+        auto made = LinkClocks::create(*device, options.network->links());
+        HEDDLE_RT_RETURN_IF_ERROR(made.status());
+        clocks = std::move(*made);
+      }
       std::vector<GroupView> groups;
       for (const GroupInfo &group : options.groups) {
         groups.push_back(groupOf(options.mesh, group, rank));
@@ -136,7 +143,7 @@ public:
       }
       for (int32_t stream = 0; stream < options.streams; ++stream)
         device->communicators.push_back(std::make_unique<CudaCommunicator>(
-            *device, stream, groups, meetings));
+            *device, stream, groups, meetings, clocks));
       devices.push_back(std::move(device));
     }
     return devices;

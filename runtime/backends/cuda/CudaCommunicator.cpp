@@ -1,6 +1,7 @@
 //===- CudaCommunicator.cpp - Collectives of ranks on one GPU -------------===//
 
 #include "backends/cuda/CudaCommunicator.h"
+#include "communicators/EmulatedLinks.h"
 #include "support/Message.h"
 
 #include <algorithm>
@@ -10,9 +11,11 @@ namespace heddle::runtime::cuda {
 
 CudaCommunicator::CudaCommunicator(CudaDevice &device, int32_t stream,
                                    std::vector<GroupView> groups,
-                                   std::shared_ptr<Meetings> meetings)
+                                   std::shared_ptr<Meetings> meetings,
+                                   std::shared_ptr<const LinkClocks> clocks)
     : CheckedCommunicator(std::move(groups)), device(device), stream(stream),
-      meetings(std::move(meetings)), events(this->groups().size()) {}
+      meetings(std::move(meetings)), clocks(std::move(clocks)),
+      events(this->groups().size()) {}
 
 CudaCommunicator::~CudaCommunicator() {
   if (!device.gpu().use().ok())
@@ -53,6 +56,19 @@ Status CudaCommunicator::waitForAll(const Offers &offers, int32_t member) {
     if (int32_t(i) != member)
       HEDDLE_RT_RETURN_IF_ERROR(wait(offers[i].event));
   return Status::success();
+}
+
+Status CudaCommunicator::beginFlow(const Traffic &traffic) {
+  if (!flowEnd) {
+    Expected<Address> memory = device.reserve(sizeof(uint64_t));
+    HEDDLE_RT_RETURN_IF_ERROR(memory.status());
+    flowEnd = *memory;
+  }
+  return clocks->begin(device, stream, traffic, flowEnd);
+}
+
+Status CudaCommunicator::endFlow() {
+  return LinkClocks::end(device, stream, flowEnd);
 }
 
 Status CudaCommunicator::copy(void *to, const void *from, int64_t bytes) {
@@ -141,6 +157,9 @@ Status CudaCommunicator::send(const Collective &call) {
   Meetings::Channel channel{call.group, view.ranks[size_t(view.member)],
                             view.ranks[size_t(call.peer)], stream};
   size_t bytes = size_t(call.count) * byteSize(call.type);
+  if (clocks)
+    HEDDLE_RT_RETURN_IF_ERROR(beginFlow(
+        clocks->links().transfer(channel.from, channel.to, int64_t(bytes))));
   Message *message = meetings->findUnused(channel, bytes);
   if (message) {
     HEDDLE_RT_RETURN_IF_ERROR(wait(message->read));
@@ -157,6 +176,9 @@ Status CudaCommunicator::send(const Collective &call) {
   message->count = call.count;
   HEDDLE_RT_RETURN_IF_ERROR(
       copy(reinterpret_cast<void *>(message->copy), call.in, int64_t(bytes)));
+  // The receiver waits for the end of the flow too.
+  if (clocks)
+    HEDDLE_RT_RETURN_IF_ERROR(endFlow());
   HEDDLE_RT_RETURN_IF_ERROR(record(message->sent).status());
   return meetings->send(channel, *message);
 }
@@ -190,7 +212,14 @@ Status CudaCommunicator::run(const Collective &call) {
   auto offers = meetings->meet(place, member, {call, *ready});
   HEDDLE_RT_RETURN_IF_ERROR(offers.status());
   HEDDLE_RT_RETURN_IF_ERROR(waitForAll(**offers, member));
+  // One member emulates the links. The others wait for it at the end.
+  bool isOnLinks = clocks && member == 0 && ranks.size() > 1;
+  if (isOnLinks)
+    HEDDLE_RT_RETURN_IF_ERROR(
+        beginFlow(trafficOf(call, ranks, clocks->links())));
   HEDDLE_RT_RETURN_IF_ERROR(exchange(call, **offers, member));
+  if (isOnLinks)
+    HEDDLE_RT_RETURN_IF_ERROR(endFlow());
   Expected<Event> done = record(after);
   HEDDLE_RT_RETURN_IF_ERROR(done.status());
   auto ends = meetings->meet(place, member, {call, *done});

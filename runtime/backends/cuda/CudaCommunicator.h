@@ -9,7 +9,7 @@
 #ifndef HEDDLE_RT_BACKENDS_CUDA_CUDACOMMUNICATOR_H
 #define HEDDLE_RT_BACKENDS_CUDA_CUDACOMMUNICATOR_H
 
-#include "backends/cuda/CudaDevice.h"
+#include "backends/cuda/LinkClocks.h"
 #include "backends/cuda/Meetings.h"
 #include "communicators/CheckedCommunicator.h"
 
@@ -18,10 +18,12 @@ namespace heddle::runtime::cuda {
 /// The collectives of one rank on one of its streams.
 class CudaCommunicator final : public CheckedCommunicator {
 public:
-  /// `groups` are this rank's views of the manifest's groups.
+  /// `groups` are this rank's views of the manifest's groups. `clocks` are the
+  /// emulated links of all ranks; null: none.
   CudaCommunicator(CudaDevice &device, int32_t stream,
                    std::vector<GroupView> groups,
-                   std::shared_ptr<Meetings> meetings);
+                   std::shared_ptr<Meetings> meetings,
+                   std::shared_ptr<const LinkClocks> clocks = nullptr);
   ~CudaCommunicator() override;
 
   void abort(const Status &why) override { meetings->abort(why); }
@@ -39,6 +41,9 @@ private:
                      void *out);
   Status waitForAll(const Offers &offers, int32_t member);
   Expected<Event> record(Event &event);
+  /// Begins a flow on the emulated links.
+  Status beginFlow(const Traffic &traffic);
+  Status endFlow();
   Status copy(void *to, const void *from, int64_t bytes);
   /// Reduces elements [inOffset, inOffset + count) of all inputs to some
   /// outputs, from outOffset on.
@@ -48,6 +53,8 @@ private:
   CudaDevice &device;
   const int32_t stream;
   const std::shared_ptr<Meetings> meetings;
+  const std::shared_ptr<const LinkClocks> clocks;
+  Address flowEnd = 0; ///< where the end of this stream's flow is; 0: nowhere
   /// By group: the events that peers wait for, before and after this member's
   /// part.
   std::vector<std::pair<Event, Event>> events;

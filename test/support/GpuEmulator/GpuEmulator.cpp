@@ -15,7 +15,9 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
 #include <bit>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 using namespace mlir;
 using namespace heddle;
@@ -55,8 +57,26 @@ uint32_t vote(uint32_t lanes, uint32_t condition) {
 }
 #undef SITE
 
+/// The emulated GPU's clock is that of the host.
+int64_t readTimer() {
+  return std::chrono::nanoseconds(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+void sleepFor(uint32_t nanoseconds) {
+  std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds));
+}
+
 template <size_t bytes, bool isWrite> void access(void *address) {
   Fibers::current->access(reinterpret_cast<uintptr_t>(address), bytes, isWrite);
+}
+/// Returns what was there. Writes only if that is `expected`.
+uint64_t compareAndExchange(uint64_t *address, uint64_t expected,
+                            uint64_t value, int, int) {
+  access<sizeof(uint64_t), true>(address);
+  __atomic_compare_exchange_n(address, &expected, value, /*weak=*/false,
+                              __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
 }
 void ignore(void *) {}
 void ignoreNothing() {}
@@ -85,6 +105,8 @@ Symbols getSymbols() {
   add("read.ptx.sreg.ctaid.x", readBlock);
   add("read.ptx.sreg.ntid.x", readBlockSize);
   add("read.ptx.sreg.nctaid.x", readBlocks);
+  add("read.ptx.sreg.globaltimer", readTimer);
+  add("nanosleep", sleepFor);
   add("ex2.approx.f", static_cast<float (*)(float)>(&exp2f));
   add("lg2.approx.f", static_cast<float (*)(float)>(&log2f));
   add("barrier0", waitForBlock);
@@ -97,6 +119,8 @@ Symbols getSymbols() {
   addAccesses<4>(symbols);
   addAccesses<8>(symbols);
   addAccesses<16>(symbols);
+  symbols["__tsan_atomic64_compare_exchange_val"] =
+      reinterpret_cast<void *>(&compareAndExchange);
   symbols["__tsan_func_entry"] = reinterpret_cast<void *>(&ignore);
   symbols["__tsan_func_exit"] = reinterpret_cast<void *>(&ignoreNothing);
   symbols["__tsan_init"] = reinterpret_cast<void *>(&ignoreNothing);

@@ -58,16 +58,22 @@ public:
     EXPECT_TRUE(card.ok()) << card.message();
     auto kernels = std::make_shared<const std::vector<cuda::LoadedKernel>>();
     auto meetings = std::make_shared<cuda::Meetings>(options.timeout);
+    std::shared_ptr<const cuda::LinkClocks> clocks;
     for (int64_t rank = 0; rank < ranks; ++rank) {
       auto device =
           std::make_unique<cuda::CudaDevice>(int32_t(rank), *card, kernels, 1);
       Status started = device->start(1);
       EXPECT_TRUE(started.ok()) << started.message();
+      if (options.network && !clocks) {
+        auto made = cuda::LinkClocks::create(*device, options.network->links());
+        EXPECT_TRUE(made.ok()) << made.message();
+        clocks = *made;
+      }
       std::vector<GroupView> views;
       for (const std::vector<int32_t> &axes : options.groups)
         views.push_back(groupOf(options.mesh, axes, int32_t(rank)));
       device->communicators.push_back(std::make_unique<cuda::CudaCommunicator>(
-          *device, 0, std::move(views), meetings));
+          *device, 0, std::move(views), meetings, clocks));
       devices.push_back(std::move(device));
     }
   }

@@ -2,4 +2,5 @@
 
 #include "Attention.c"
 #include "Epilogues.c"
+#include "Links.c"
 #include "Memory.c"
