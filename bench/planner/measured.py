@@ -134,16 +134,16 @@ def run_case(bench, model, network, part):
     limit, rows = case["limit"], []
     cluster = bench.cluster(network, limit)
     clock = [time.time()]
+    asked = bench.pool.submit(bench.plan, model, cluster)
     add_plans(bench, model, network, limit, EXPERTS, rows, None)
     case["varied"] = add_plans(bench, model, network, limit, varied_plans(), rows,
                                ENOUGH)
     clock.append(time.time())
-    answer = bench.plan(model, cluster)
+    judge_all(bench, case, rows)
+    answer = asked.result()
     if "error" in answer:
         sys.exit(f"heddle plan: {answer['error']}")
     case.update(plans=rows, feasible=answer["feasible"], options=answer["options"])
-    clock.append(time.time())
-    judge_all(bench, case, rows)
     clock.append(time.time())
     runs = [row for row in rows if row["fits"]]
     if answer["feasible"]:
@@ -164,7 +164,7 @@ def run_case(bench, model, network, part):
                 f"{run.get('plan', 'the chosen plan')}: takes {run['taken']} bytes, "
                 f"predicted {run['bytes']}, limit {limit}")
     clock.append(time.time())
-    case["wall"] = dict(zip(("compile", "plan", "judge", "link", "measure"),
+    case["wall"] = dict(zip(("compile", "judge", "link", "measure"),
                             (round(b - a, 1) for a, b in zip(clock, clock[1:]))))
     return case
 
