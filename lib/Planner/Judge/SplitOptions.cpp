@@ -73,8 +73,10 @@ std::vector<SplitOption> heddle::findSplitOptions(ModuleOp module,
         if (factors.size() != 1)
           continue;
         const Factor &factor = rule.factors[factors[0]];
-        if (factor.name.empty() || factor.size < 2)
-          continue;
+        if (factor.name.empty() || factor.size < 2 ||
+            factor.kind == FactorKind::Combine ||
+            factor.kind == FactorKind::Replicate)
+          continue; // runs whole
         auto &options = factor.kind == FactorKind::Parallel ? parameter.parallel
                                                             : parameter.sums;
         options.push_back({generalizeNames(name), factor.name, factor.size, 0});

@@ -97,16 +97,52 @@ void PlanSearch::judgeNearMisses() {
         next = &judged;
     if (!next)
       return;
-    observer.compilesWhole(next->candidate);
-    llvm::Expected<Judgement> whole =
-        judges.first().judge(next->candidate, request.program.layers);
-    next->isWhole = true;
-    if (!whole) {
-      next->error = llvm::toString(whole.takeError());
-      continue;
-    }
-    next->figures = whole->figures;
-    next->fits = whole->figures.getNeededMemory() <= memory;
+    judgeWhole(*next);
+    best = findBest(report.judged, [](size_t) { return true; });
+  }
+}
+
+/// Compiles a candidate with all layers, and replaces its figures.
+void PlanSearch::judgeWhole(JudgedCandidate &judged) {
+  observer.compilesWhole(judged.candidate);
+  llvm::Expected<Judgement> whole =
+      judges.first().judge(judged.candidate, request.program.layers);
+  judged.isWhole = true;
+  if (!whole) {
+    judged.error = llvm::toString(whole.takeError());
+    judged.fits = false;
+    return;
+  }
+  judged.figures = whole->figures;
+  judged.fits = whole->figures.getNeededMemory() <= memory;
+}
+
+/// The most memory, in limits, that a program of few layers may promise for a
+/// program of all layers that fits.
+static constexpr double kMayShrink = 2;
+
+/// While nothing fits, compiles the candidates that need least memory with all
+/// layers, at most `most` of them. The scheduler saves memory only if the
+/// program exceeds the limit, which few layers may not do. So their
+/// extrapolated memory may exceed that of all layers by far. If `statesLeast`,
+/// also compiles the candidate that needs least if it cannot fit.
+void PlanSearch::judgeSmallestWhole(int64_t most, bool statesLeast) {
+  if (!request.compilesWinner)
+    return;
+  while (most-- > 0 && !getBest() && !observer.isInterrupted()) {
+    JudgedCandidate *least = nullptr;
+    for (JudgedCandidate &judged : report.judged)
+      if (!judged.isWhole && judged.error.empty() &&
+          (!least ||
+           judged.figures.getNeededMemory() < least->figures.getNeededMemory()))
+        least = &judged;
+    if (!least)
+      return;
+    bool mayFit =
+        double(least->figures.getNeededMemory()) <= kMayShrink * double(memory);
+    if (!mayFit && !(statesLeast && getSmallest() == least))
+      return;
+    judgeWhole(*least);
     best = findBest(report.judged, [](size_t) { return true; });
   }
 }
@@ -125,17 +161,7 @@ llvm::Error PlanSearch::judgeWinner(int64_t &numWhole) {
     JudgedCandidate &judged = report.judged[best];
     if (judged.isWhole || !request.compilesWinner || observer.isInterrupted())
       break;
-    observer.compilesWhole(judged.candidate);
-    llvm::Expected<Judgement> whole =
-        judges.first().judge(judged.candidate, request.program.layers);
-    judged.isWhole = true;
-    if (!whole) {
-      judged.error = llvm::toString(whole.takeError());
-      judged.fits = false;
-      continue;
-    }
-    judged.figures = whole->figures;
-    judged.fits = whole->figures.getNeededMemory() <= memory;
+    judgeWhole(judged);
     numWhole += judged.fits;
   }
   const JudgedCandidate &winner = *getBest();

@@ -452,8 +452,10 @@ llvm::Error PlanSearch::answer(bool isFirst) {
            !isGoodEnough() && !chooseRound().empty());
   if (!report.plan && isFirst) {
     judgeSmallest();
+    judgeSmallestWhole(1, /*statesLeast=*/false);
     if (!getBest())
       splitLargest();
+    judgeSmallestWhole(kMostWhole, /*statesLeast=*/true);
     if (llvm::Error problem = judgeWinner(numWhole))
       return problem;
   }

@@ -86,6 +86,8 @@ private:
   std::vector<size_t> judgeFurther(llvm::ArrayRef<Candidate> candidates);
   bool isBetterSplit(const JudgedCandidate &a, const JudgedCandidate &b) const;
   void judgeNearMisses();
+  void judgeWhole(JudgedCandidate &judged);
+  void judgeSmallestWhole(int64_t most, bool statesLeast);
   llvm::Error judgeWinner(int64_t &numWhole);
   void judgeSmallest();
   llvm::Error explainInfeasible();
