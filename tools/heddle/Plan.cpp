@@ -104,6 +104,27 @@ static std::vector<std::string> getKinds(const PlanSearch &search) {
   return names;
 }
 
+/// Returns the line about the time of other plans. If the bound rests on
+/// predictions, or is that of standard plans although a part of the plan is
+/// stated, the line promises nothing.
+static std::string showBound(const PlanSearch &search) {
+  const PlanReport &report = search.report;
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  bool isProven = report.boundPredictions == 0 && !search.request.stated;
+  out << (isProven ? "no other plan takes less than "
+                   : "no other plan is expected to take less than ")
+      << llvm::format("%.6g s, gap %.1f %%", report.bound,
+                      100 * report.plan->prediction->gap);
+  if (report.boundPredictions > 0)
+    out << " (" << report.boundPredictions
+        << (report.boundPredictions == 1 ? " candidate counts"
+                                         : " candidates count")
+        << " by programs of few layers)";
+  out << "\n";
+  return text;
+}
+
 static void printReport(const PlanSearch &search, const std::string &command) {
   const PlanReport &report = search.report;
   const PlanRequest &request = search.request;
@@ -121,9 +142,7 @@ static void printReport(const PlanSearch &search, const std::string &command) {
           ", of which %.6g s wait for communication%s", figures.exposed,
           report.isExtrapolated ? " (extrapolated from few layers)" : "");
     llvm::outs() << "\n"
-                 << llvm::format(
-                        "no other plan takes less than %.6g s, gap %.1f %%\n",
-                        report.bound, 100 * report.plan->prediction->gap)
+                 << showBound(search)
                  << llvm::format("memory of each device (%.1f MiB may be "
                                  "used)\n",
                                  inMiB(request.memory + figures.extraMemory));
@@ -259,6 +278,7 @@ static void writeReport(const PlanSearch &search, const std::string &command) {
       });
     if (report.plan) {
       out.attribute("bound", report.bound);
+      out.attribute("bound_predictions", report.boundPredictions);
       out.attribute("gap", report.plan->prediction->gap);
       out.attribute("command", command);
     } else {

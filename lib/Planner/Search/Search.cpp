@@ -131,8 +131,8 @@ llvm::Error PlanSearch::makeEntries() {
       rated->state /= double(request.devices);
     std::string stages = judges.getStagesName(candidate);
     CorrectionKeys own = keys.get(candidate);
-    entries.push_back(
-        {std::move(candidate), *rated, entries.size(), std::move(stages), own});
+    entries.push_back({std::move(candidate), *rated, entries.size(),
+                       std::move(stages), own, rated->seconds});
   }
   llvm::sort(entries, [](const SearchEntry &a, const SearchEntry &b) {
     return std::pair(a.bounds.estimate, a.index) <
@@ -288,7 +288,7 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
     entry->isJudged = true;
     JudgedCandidate &judged = report.judged.emplace_back();
     judged.candidate = task.candidate;
-    judged.bound = entry->bounds.seconds;
+    judged.bound = entry->counted;
     judged.isWhole = !judges.first().extrapolates(judged.candidate);
     if (!result) {
       judged.error = llvm::toString(result.takeError());
@@ -297,7 +297,8 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
       // A program of few layers may be scheduled unlike one of many. Bounds
       // hold for all.
       if (!judged.isWhole)
-        judged.figures.seconds = std::max(judged.figures.seconds, judged.bound);
+        judged.figures.seconds =
+            std::max(judged.figures.seconds, entry->bounds.seconds);
       judged.figures.exposed =
           std::clamp(judged.figures.exposed, 0.0, judged.figures.seconds);
       judged.fits = result->getNeededMemory() <= memory;
@@ -344,6 +345,21 @@ double PlanSearch::getBound() const {
     if (judged.fits)
       bound = std::min(bound, judged.figures.seconds);
   return bound;
+}
+
+/// Returns the number of candidates that may be faster than the answer's bound
+/// by their own lower bounds: programs of few layers predict otherwise.
+int64_t PlanSearch::countPredictions() const {
+  return llvm::count_if(entries,
+                        [&](const SearchEntry &entry) {
+                          return !entry.isJudged &&
+                                 entry.counted < report.bound &&
+                                 getLeastMemory(entry) <= double(memory);
+                        }) +
+         llvm::count_if(report.judged, [&](const JudgedCandidate &judged) {
+           return judged.error.empty() && !judged.isWhole &&
+                  judged.bound < report.bound;
+         });
 }
 
 /// Returns the seconds below which a plan is notably better than the best one:
