@@ -50,6 +50,9 @@ inline constexpr llvm::StringLiteral kReduceGradientsAttrName =
 inline constexpr llvm::StringLiteral kTargetGpuAttrName = "heddle.target_gpu";
 inline constexpr llvm::StringLiteral kPhaseAttrName = "heddle.phase";
 inline constexpr llvm::StringLiteral kPlanAttrName = "heddle.plan";
+/// The fingerprint of the executable program that was lowered to LLVM.
+inline constexpr llvm::StringLiteral kProgramHashAttrName =
+    "heddle.program_hash";
 inline constexpr llvm::StringLiteral kKernelAttrName = "heddle.kernel";
 inline constexpr llvm::StringLiteral kRowDimsAttrName = "heddle.row_dims";
 inline constexpr llvm::StringLiteral kBlocksAttrName = "heddle.blocks";

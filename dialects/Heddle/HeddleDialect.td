@@ -63,6 +63,8 @@ def HeddleDialect : Dialect {
       that make a step;
     - `heddle.plan` on the module: the text of the plan;
     - `heddle.phase` on the module: the phase that compilation has reached;
+    - `heddle.program_hash` on the module: the fingerprint of the executable
+      program, from which the module was lowered to LLVM;
     - `heddle.hierarchy` (`#heddle.hierarchy<never>`), `heddle.reduce_gradients`
       (`#heddle.gradient_reduction<step>`) and `heddle.sub_batches` on the
       module: the plan's entries of these names;

@@ -132,6 +132,7 @@ static constexpr DiscardableAttr kKnown[] = {
     {kTargetGpuAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kPhaseAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kPlanAttrName, OnModule, isOne<StringAttr>, "a string"},
+    {kProgramHashAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kKernelAttrName, OnOp, isOne<UnitAttr>, "nothing but its name"},
     {kRowDimsAttrName, OnOp, isOne<IntegerAttr>, "an integer"},
     {kBlocksAttrName, OnOp, isOne<IntegerAttr>, "an integer"},

@@ -6,6 +6,7 @@
 #include "UnitTimes.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Lower/Artifact.h"
+#include "heddle/Lower/ProgramFingerprint.h"
 #include "heddle/Pipelines/ChooseSchedule.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/PlanVerifier/PlanVerifier.h"
@@ -394,18 +395,22 @@ LogicalResult PhaseRunner::run() {
   if (isOrdered && schedule.order == ProgramOrder::Shortest &&
       failed(attachUnitTimes(module, options)))
     return failure();
-  return success(succeeded(runPhase(Phase::Scheduled,
-                                    [&](OpPassManager &passes) {
-                                      buildSchedulePipeline(passes, options,
-                                                            schedule);
-                                    })) &&
-                 succeeded(runExecutable()) &&
-                 succeeded(runPhase(Phase::LLVM, [&](OpPassManager &passes) {
-                   if (isForGpu(module))
-                     buildGpuPipeline(passes, options);
-                   else
-                     buildLLVMPipeline(passes);
-                 })));
+  return success(
+      succeeded(runPhase(Phase::Scheduled,
+                         [&](OpPassManager &passes) {
+                           buildSchedulePipeline(passes, options, schedule);
+                         })) &&
+      succeeded(runExecutable()) &&
+      succeeded(runPhase(Phase::LLVM, [&](OpPassManager &passes) {
+        // The last phase that has rt.programs.
+        module->setAttr(kProgramHashAttrName,
+                        StringAttr::get(module.getContext(),
+                                        getProgramFingerprint(module)));
+        if (isForGpu(module))
+          buildGpuPipeline(passes, options);
+        else
+          buildLLVMPipeline(passes);
+      })));
 }
 
 LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,

@@ -19,7 +19,9 @@ public:
   llvm::Expected<TraceData> read(StringRef text) {
     llvm::Expected<json::Value> root = parseLlvmJson(text);
     if (!root)
-      return fail(llvm::toString(root.takeError()));
+      return fail("expected a trace (JSON) that `heddle simulate --trace` or "
+                  "`heddle train --trace` wrote, got a file that is no JSON: " +
+                  llvm::toString(root.takeError()));
     json::Object *object = root->getAsObject();
     json::Object *header = object ? object->getObject("heddle") : nullptr;
     const json::Array *events =

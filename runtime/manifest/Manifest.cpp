@@ -300,6 +300,8 @@ void ManifestReader::read(const Json &root) {
   checkUnique(manifest.programs, "programs");
   readTables(root);
   manifest.seed = uint64_t(integer(root, "", "seed", 0));
+  if (member(root, "", "program_hash", false))
+    manifest.programHash = string(root, "", "program_hash");
   if (const Json *model = member(root, "", "model", false))
     manifest.model = model->dump();
   if (const Json *plan = member(root, "", "plan", false))

@@ -8,6 +8,7 @@
 #include "plan/UsePlan.h"
 
 #include "heddle/Simulate/Report.h"
+#include "heddle/Support/Units.h"
 #include "heddle_rt/atomic_file.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -31,6 +32,9 @@ struct PlanCommandFlags {
   bool json = false;
 };
 } // namespace
+
+/// The significant digits of times in the report.
+static constexpr int kDigits = 6;
 
 /// Returns two numbers of bytes as texts such as "10.5 MiB". Different numbers
 /// get different texts.
@@ -104,6 +108,27 @@ static std::vector<std::string> getKinds(const PlanSearch &search) {
   return names;
 }
 
+/// Returns the line about the time of other plans. If the bound rests on
+/// predictions, or is that of standard plans although a part of the plan is
+/// stated, the line promises nothing.
+static std::string showBound(const PlanSearch &search) {
+  const PlanReport &report = search.report;
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  bool isProven = report.boundPredictions == 0 && !search.request.stated;
+  out << (isProven ? "no other plan takes less than "
+                   : "no other plan is expected to take less than ")
+      << formatSeconds(report.bound, kDigits)
+      << llvm::format(", gap %.1f %%", 100 * report.plan->prediction->gap);
+  if (report.boundPredictions > 0)
+    out << " (" << report.boundPredictions
+        << (report.boundPredictions == 1 ? " candidate counts"
+                                         : " candidates count")
+        << " by programs of few layers)";
+  out << "\n";
+  return text;
+}
+
 static void printReport(const PlanSearch &search, const std::string &command) {
   const PlanReport &report = search.report;
   const PlanRequest &request = search.request;
@@ -114,16 +139,15 @@ static void printReport(const PlanSearch &search, const std::string &command) {
     if (!search.batches.empty())
       llvm::outs() << "rows: " << request.program.rows << "\n";
     llvm::outs() << "plan: " << report.winner.getName() << "\n"
-                 << llvm::format("step: %.6g s", figures.seconds);
+                 << "step: " << formatSeconds(figures.seconds, kDigits);
     // A profile of blocks does not say how long a step waits.
     if (!request.blocks)
-      llvm::outs() << llvm::format(
-          ", of which %.6g s wait for communication%s", figures.exposed,
-          report.isExtrapolated ? " (extrapolated from few layers)" : "");
+      llvm::outs() << ", of which " << formatSeconds(figures.exposed, kDigits)
+                   << " wait for communication"
+                   << (report.isExtrapolated ? " (extrapolated from few layers)"
+                                             : "");
     llvm::outs() << "\n"
-                 << llvm::format(
-                        "no other plan takes less than %.6g s, gap %.1f %%\n",
-                        report.bound, 100 * report.plan->prediction->gap)
+                 << showBound(search)
                  << llvm::format("memory of each device (%.1f MiB may be "
                                  "used)\n",
                                  inMiB(request.memory + figures.extraMemory));
@@ -133,14 +157,18 @@ static void printReport(const PlanSearch &search, const std::string &command) {
       printBytes("by the profile", figures.memory.total());
     printBlocks(report.blocks);
     if (const auto &exposure = figures.exposure)
-      llvm::outs() << llvm::format(
-          "operators were decided %lld times for a program of few layers, "
-          "which waits %.6g s for communication: %.1f %% of its step %s than "
-          "expected%s\n",
-          static_cast<long long>(exposure->rounds), exposure->simulated,
-          100 * std::abs(exposure->getError()),
-          static_cast<const char *>(exposure->getError() > 0 ? "less" : "more"),
-          exposure->isFixed ? "" : "; further rounds might decide otherwise");
+      llvm::outs() << "operators were decided " << exposure->rounds
+                   << " times for a program of few layers, which waits "
+                   << formatSeconds(exposure->simulated, kDigits)
+                   << llvm::format(" for communication: %.1f %%",
+                                   100 * std::abs(exposure->getError()))
+                   << " of its step "
+                   << (exposure->getError() > 0 ? "less" : "more")
+                   << " than expected"
+                   << (exposure->isFixed
+                           ? ""
+                           : "; further rounds might decide otherwise")
+                   << "\n";
     if (!report.winner.kinds.empty())
       llvm::outs() << "kinds of device along the pipeline: "
                    << llvm::join(getKinds(search), ", ")
@@ -259,6 +287,7 @@ static void writeReport(const PlanSearch &search, const std::string &command) {
       });
     if (report.plan) {
       out.attribute("bound", report.bound);
+      out.attribute("bound_predictions", report.boundPredictions);
       out.attribute("gap", report.plan->prediction->gap);
       out.attribute("command", command);
     } else {

@@ -7,6 +7,7 @@
 #include "heddle_rt/atomic_file.h"
 
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace heddle;
 using namespace heddle::tools;
@@ -36,7 +37,10 @@ static int writeReport(ReportFlags &flags) {
           ? fs::path(flags.trace).replace_extension(".html").string()
           : flags.output;
   runtime::Status status = runtime::writeFileAtomically(output, *page);
-  return status.ok() ? exitSuccess : reportError(std::string(status.message()));
+  if (!status.ok())
+    return reportError(std::string(status.message()));
+  llvm::outs() << "page: " << output << "\n";
+  return exitSuccess;
 }
 
 void tools::addReportCommand(CLI::App &app, int &result) {

@@ -56,6 +56,11 @@ static int compareWithRun(const SimulateFlags &flags,
   llvm::Expected<RunTrace> trace = loadRunTrace(flags.compare);
   if (!trace)
     return reportError("--compare: " + llvm::toString(trace.takeError()));
+  if (trace->program.empty())
+    llvm::errs() << "heddle: warning: --compare: " << flags.compare
+                 << ": the trace has no fingerprint of its program (an older "
+                    "version wrote it or its artifact): it may be of another "
+                    "model, batch or sequence\n";
   llvm::Expected<Comparison> comparison = compare(simulation, module, *trace);
   if (!comparison)
     return reportError("--compare: " + flags.compare + ": " +

@@ -262,6 +262,10 @@ struct PlanReport {
   /// count by their simulated times, even if extrapolated from few layers.
   /// Candidates that run further operators in slices count only if judged.
   double bound = 0;
+  /// The candidates whose lower bound is below `bound`, and which programs of
+  /// few layers predict to take at least `bound`, or not to fit. If there are
+  /// any, `bound` is a prediction itself.
+  int64_t boundPredictions = 0;
   int64_t candidates = 0; ///< judged or left out
   int64_t compiled = 0;   ///< programs of few layers; some stand for several
   std::vector<JudgedCandidate> judged; ///< in the order of their judgement

@@ -37,6 +37,9 @@ struct TracedTable {
 
 struct RunTrace {
   int64_t devices = 0, cores = 0;
+  /// The fingerprint of the program (heddle/Lower/ProgramFingerprint.h). Empty
+  /// if the trace or its artifact is older than fingerprints.
+  std::string program;
   std::vector<TracedCall> calls;
   std::vector<TracedTable> tables;
 

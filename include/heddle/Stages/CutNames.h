@@ -25,6 +25,20 @@ inline llvm::StringRef getMakerOfCut(llvm::StringRef name) {
   return rest.empty() || rest.consume_front(".") ? rest : name;
 }
 
+/// Returns the name of a value of the update that a device of a pipeline gives
+/// to another one: "of1.grad.wte.weight" or "of1.sum0".
+inline std::string getGivenName(int64_t device, const llvm::Twine &what) {
+  return ("of" + llvm::Twine(device) + "." + what).str();
+}
+
+/// Returns what such a name names: "grad.wte.weight"; "" for any other name.
+inline llvm::StringRef getGiven(llvm::StringRef name) {
+  if (!name.consume_front("of") || name.empty() || !llvm::isDigit(name[0]))
+    return "";
+  name = name.drop_while(llvm::isDigit);
+  return name.consume_front(".") ? name : "";
+}
+
 } // namespace heddle
 
 #endif // HEDDLE_STAGES_CUTNAMES_H

@@ -460,6 +460,8 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
         out.object([&] { writeTable(out, table, sets, transfers); });
     });
     out.attribute("seed", options.seed);
+    if (auto hash = module->getAttrOfType<StringAttr>(kProgramHashAttrName))
+      out.attribute("program_hash", hash.getValue());
     out.attribute("model", getModelNotes(module));
     out.attribute("plan", *plan);
   });

@@ -198,6 +198,8 @@ double Counter::getProductSeconds(Operation *op) const {
   return rate ? double(work.getWork().flops) / *rate : 0;
 }
 
+/// Returns whether the op is attention with a causal mask. No interface tells
+/// masks, because only these two ops have one.
 static bool isCausal(Operation *op) {
   if (auto attention = dyn_cast<AttentionOp>(op))
     return attention.getCausal();

@@ -39,7 +39,7 @@ class UseCounter {
 public:
   UseCounter(ModuleOp module, const Cluster &cluster,
              const MeshTopology &topology, MeshAttr mesh)
-      : cluster(cluster), topology(topology), mesh(mesh),
+      : module(module), cluster(cluster), topology(topology), mesh(mesh),
         devices(module, cluster), works(module),
         hasStages(llvm::any_of(mesh.getAxes(), [](MeshAxisAttr axis) {
           return axis.getName() == kPipelineAxis;
@@ -49,6 +49,9 @@ public:
   std::vector<OperatorUse> take();
 
 private:
+  std::string getName(rt::DeviceCallOpInterface call) const;
+
+  ModuleOp module;
   const Cluster &cluster;
   const MeshTopology &topology;
   MeshAttr mesh;
@@ -60,15 +63,29 @@ private:
 
 } // namespace
 
-void UseCounter::add(const SimulatedCall &call) {
-  rt::DeviceCallOpInterface op = call.op;
-  ArrayRef<StringAttr> names = op.getServes().getNames();
+/// Returns the name in the model of what the call serves.
+std::string UseCounter::getName(rt::DeviceCallOpInterface call) const {
+  ArrayRef<StringAttr> names = call.getServes().getNames();
   StringRef served = names.empty() ? "" : names.front().getValue();
+  if (served.empty())
+    return "work without a name";
+  if (!hasStages)
+    return served.str();
+  // Devices give each other the gradients of shared parameters, and terms of
+  // the sum over all gradients with what is made of them.
+  if (StringRef given = getGiven(served); !given.empty())
+    return ModuleOp(module).lookupSymbol<VariableOp>(given)
+               ? given.str()
+               : "gradient norm over stages";
   // A transfer of a value between stages counts for the operator that computes
   // the value.
-  if (hasStages)
-    served = getMakerOfCut(served);
-  std::string name = served.empty() ? "(no operator)" : served.str();
+  StringRef maker = getMakerOfCut(served);
+  return maker.empty() ? "values between stages" : maker.str();
+}
+
+void UseCounter::add(const SimulatedCall &call) {
+  rt::DeviceCallOpInterface op = call.op;
+  std::string name = getName(op);
   OperatorUse &use = entries[name];
   use.name = name;
   double times = double(call.repeat), seconds = (call.end - call.begun) * times;

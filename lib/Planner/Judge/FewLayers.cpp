@@ -51,14 +51,12 @@ extrapolate(const PlanFigures &few, const PlanFigures &more, int64_t layers) {
 }
 
 /// Adds the entries of `decided` to `entries`, and replaces those of the same
-/// glob. What is said of the last one of the `few` layers alone holds for the
-/// further ones of the `more` layers, too. A layer is the prefix of its names,
-/// such as "h.3.".
+/// glob. What is said of the layer `pattern` alone holds for the `further`
+/// layers, too. A layer is the prefix of its names, such as "h.3.".
 template <typename KeyT>
 static void extendEntries(std::vector<PlanEntry<KeyT>> &entries,
-                          ArrayRef<PlanEntry<KeyT>> decided,
-                          ArrayRef<std::string> few,
-                          ArrayRef<std::string> more) {
+                          ArrayRef<PlanEntry<KeyT>> decided, StringRef pattern,
+                          ArrayRef<std::string> further) {
   auto add = [&](PlanEntry<KeyT> entry) {
     llvm::erase_if(entries, [&](const PlanEntry<KeyT> &other) {
       return other.glob == entry.glob;
@@ -67,12 +65,12 @@ static void extendEntries(std::vector<PlanEntry<KeyT>> &entries,
   };
   for (const PlanEntry<KeyT> &entry : decided) {
     add(entry);
-    if (few.empty() || !StringRef(entry.glob).starts_with(few.back()))
+    if (pattern.empty() || !StringRef(entry.glob).starts_with(pattern))
       continue;
-    for (const std::string &layer : more.drop_front(few.size())) {
-      PlanEntry<KeyT> further = entry;
-      further.glob.replace(0, few.back().size(), layer);
-      add(std::move(further));
+    for (const std::string &layer : further) {
+      PlanEntry<KeyT> copy = entry;
+      copy.glob.replace(0, pattern.size(), layer);
+      add(std::move(copy));
     }
   }
 }
@@ -88,6 +86,28 @@ static std::vector<std::string> getLayerPrefixes(ModuleOp module) {
   for (std::string &layer : *layers)
     layer.pop_back(); // the star
   return std::move(*layers);
+}
+
+/// Returns the last layer that the pins and the stated part of the request
+/// leave as free as most layers: no glob of theirs names it alone. Returns the
+/// last layer if there is none.
+static StringRef findFreeLayer(ArrayRef<std::string> layers,
+                               const PlanRequest &request) {
+  if (layers.empty())
+    return {};
+  std::vector<StringRef> globs(request.pins.replicated.begin(),
+                               request.pins.replicated.end());
+  if (request.stated) {
+    for (const FactorEntry &entry : request.stated->operators)
+      globs.push_back(entry.glob);
+    for (const StorageEntry &entry : request.stated->storage)
+      globs.push_back(entry.glob);
+  }
+  for (const std::string &layer : llvm::reverse(layers))
+    if (llvm::none_of(globs,
+                      [&](StringRef glob) { return glob.starts_with(layer); }))
+      return layer;
+  return layers.back();
 }
 
 llvm::Error Judge::extendDecisions(const Candidate &few, ProgramSize fewSize,
@@ -114,8 +134,11 @@ llvm::Error Judge::extendDecisions(const Candidate &few, ProgramSize fewSize,
   clearDecided(*plan, more, *moreStep);
   std::vector<std::string> fewLayers = getLayerPrefixes(*fewStep),
                            moreLayers = getLayerPrefixes(*moreStep);
+  ArrayRef<std::string> further = moreLayers;
+  further = further.drop_front(std::min(fewLayers.size(), further.size()));
+  StringRef pattern = findFreeLayer(fewLayers, request);
   auto extend = [&](auto &entries, const auto &from) {
-    extendEntries(entries, ArrayRef(from), fewLayers, moreLayers);
+    extendEntries(entries, ArrayRef(from), pattern, further);
   };
   extend(plan->operators, decided->operators);
   extend(plan->storage, decided->storage);

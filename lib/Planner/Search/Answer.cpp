@@ -172,6 +172,7 @@ llvm::Error PlanSearch::judgeWinner(int64_t &numWhole) {
   report.figures = winner.figures;
   report.isExtrapolated = !winner.isWhole;
   report.bound = std::min(getBound(), report.figures.seconds);
+  report.boundPredictions = countPredictions();
   report.plan = std::move(*plan);
   return recordPrediction(*report.plan);
 }
@@ -225,7 +226,7 @@ llvm::Error PlanSearch::explainInfeasible() {
 
 void PlanSearch::summarize() {
   int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, idle = 0,
-          covered = 0, untried = 0, near = 0, predicted = 0;
+          covered = 0, untried = 0, near = 0, predicted = 0, predictedSlow = 0;
   const JudgedCandidate *winner = getBest();
   bool isEnough = isGoodEnough();
   for (const SearchEntry &entry : entries) {
@@ -236,9 +237,9 @@ void PlanSearch::summarize() {
     else if (isPredictedTooLarge(entry))
       ++predicted;
     else if (winner && entry.bounds.seconds >= winner->figures.seconds)
-      ++tooSlow;
+      ++(entry.counted >= winner->figures.seconds ? tooSlow : predictedSlow);
     else if (isEnough)
-      ++near;
+      ++(entry.counted >= getEnough() ? near : predictedSlow);
     else if (entry.isCovered)
       ++covered;
     else if (getMemory(entry) > (1 + kNearMiss) * double(memory))
@@ -261,6 +262,9 @@ void PlanSearch::summarize() {
       predicted);
   add("the lower bound of the time is not below the best plan's", tooSlow);
   add("the lower bound of the time is within 1 % of the best plan's", near);
+  add("the time that their compiled stages predict is at most 1 % below the "
+      "best plan's",
+      predictedSlow);
   add("a judged candidate lets the schedule choose among these sub-batches and "
       "recomputations",
       covered);

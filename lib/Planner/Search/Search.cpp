@@ -169,7 +169,7 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
     entry->isJudged = true;
     JudgedCandidate &judged = report.judged.emplace_back();
     judged.candidate = task.candidate;
-    judged.bound = entry->bounds.seconds;
+    judged.bound = entry->counted;
     judged.isWhole = !judges.first().extrapolates(judged.candidate);
     if (!result) {
       judged.error = llvm::toString(result.takeError());
@@ -178,7 +178,8 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
       // A program of few layers may be scheduled unlike one of many. Bounds
       // hold for all.
       if (!judged.isWhole)
-        judged.figures.seconds = std::max(judged.figures.seconds, judged.bound);
+        judged.figures.seconds =
+            std::max(judged.figures.seconds, entry->bounds.seconds);
       judged.figures.exposed =
           std::clamp(judged.figures.exposed, 0.0, judged.figures.seconds);
       judged.fits = result->getNeededMemory() <= memory;
@@ -225,6 +226,21 @@ double PlanSearch::getBound() const {
     if (judged.fits)
       bound = std::min(bound, judged.figures.seconds);
   return bound;
+}
+
+/// Returns the number of candidates that may be faster than the answer's bound
+/// by their own lower bounds: programs of few layers predict otherwise.
+int64_t PlanSearch::countPredictions() const {
+  return llvm::count_if(entries,
+                        [&](const SearchEntry &entry) {
+                          return !entry.isJudged &&
+                                 entry.counted < report.bound &&
+                                 getLeastMemory(entry) <= double(memory);
+                        }) +
+         llvm::count_if(report.judged, [&](const JudgedCandidate &judged) {
+           return judged.error.empty() && !judged.isWhole &&
+                  judged.bound < report.bound;
+         });
 }
 
 /// Returns the seconds below which a plan is notably better than the best one:

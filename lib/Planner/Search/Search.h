@@ -31,6 +31,7 @@ struct SearchEntry {
   size_t index = 0;        ///< in the order of enumeration, which decides ties
   std::string stages = {}; ///< Judges::getStagesName
   CorrectionKeys keys = {};
+  double counted = 0; ///< lower bound of the seconds, by counting alone
   bool isJudged = false;
   /// Whether a schedule that compared this candidate was judged.
   bool isCovered = false;
@@ -93,6 +94,7 @@ private:
   llvm::Error explainInfeasible();
   llvm::Error recordPrediction(Plan &plan);
   double getBound() const;
+  int64_t countPredictions() const;
   double getEnough() const;
   bool isGoodEnough() const;
   void summarize();

@@ -110,8 +110,8 @@ llvm::Error PlanSearch::makeEntries() {
       rated->state /= double(request.devices);
     std::string stages = judges.getStagesName(candidate);
     CorrectionKeys own = keys.get(candidate);
-    entries.push_back(
-        {std::move(candidate), *rated, entries.size(), std::move(stages), own});
+    entries.push_back({std::move(candidate), *rated, entries.size(),
+                       std::move(stages), own, rated->seconds});
   }
   llvm::sort(entries, [](const SearchEntry &a, const SearchEntry &b) {
     return std::pair(a.bounds.estimate, a.index) <

@@ -55,7 +55,7 @@ PlanSearch::judgeFurther(llvm::ArrayRef<Candidate> candidates) {
     // judgement corrects none.
     llvm::Expected<CandidateBounds> rated = bounds->rate(candidate);
     if (rated) {
-      entry.bounds.seconds = rated->seconds;
+      entry.bounds.seconds = entry.counted = rated->seconds;
       entry.bounds.state = rated->state;
       entry.bounds.kept = rated->kept;
     } else {

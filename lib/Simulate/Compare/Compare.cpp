@@ -1,6 +1,7 @@
 //===- Compare.cpp - A simulation beside real runs ------------------------===//
 
 #include "heddle/Simulate/Compare.h"
+#include "heddle/Lower/ProgramFingerprint.h"
 #include "heddle/Simulate/CallNumbers.h"
 #include "heddle/Simulate/Report.h"
 #include "heddle/Support/Median.h"
@@ -12,11 +13,17 @@
 using namespace mlir;
 using namespace heddle;
 
+/// The end of an error about a trace of another program.
+static constexpr const char *kHint =
+    "; give the options of the traced run: MODEL, --plan or --mesh, --batch, "
+    "--micro-batches, --seq, --overlap, --profile, --cluster";
+
 namespace {
 class Comparer {
 public:
   Comparer(const Simulation &simulation, ModuleOp module, const RunTrace &trace)
-      : simulation(simulation), numbers(module), trace(trace) {
+      : simulation(simulation), numbers(module), trace(trace),
+        program(getProgramFingerprint(module)) {
     for (const CallList &list : simulation.lists)
       for (ProgramCall call : list.calls)
         if (call.program)
@@ -24,6 +31,12 @@ public:
   }
 
   llvm::Expected<Comparison> run() {
+    if (!trace.program.empty() && trace.program != program)
+      return llvm::createStringError(
+          "the trace is of another program or other sizes: expected the "
+          "fingerprint " +
+          program + " of the program that is simulated, got " + trace.program +
+          kHint);
     gather();
     if (tables.empty())
       return llvm::createStringError(
@@ -89,9 +102,7 @@ private:
           "the trace is of another program: expected call " +
           llvm::Twine(number.index) + " of '" + number.program + "' to be '" +
           getCallKind(op) + "', got " +
-          (known == kindOf.end() ? "none" : "'" + known->second + "'") +
-          "; give the options of the traced run: MODEL, --plan or --mesh, "
-          "--batch, --seq, --overlap, --profile, --cluster");
+          (known == kindOf.end() ? "none" : "'" + known->second + "'") + kHint);
     auto repeat = double(call.repeat);
     // The wait for ranks of other lists does not count: of the ranks of a run,
     // the shortest time counts, which is that of the last one to come.
@@ -124,6 +135,7 @@ private:
   const Simulation &simulation;
   CallNumbers numbers;
   const RunTrace &trace;
+  const std::string program; ///< the fingerprint
   std::set<std::string> programs, tables;
   std::map<std::pair<std::string, int64_t>, std::string> kindOf;
   std::map<std::pair<std::string, int64_t>, std::vector<double>> times;

@@ -79,6 +79,7 @@ void RunTrace::append(const RunTrace &later) {
     runs = std::max(runs, table.run + 1);
   devices = later.devices;
   cores = later.cores;
+  program = later.program;
   for (TracedCall call : later.calls) {
     call.run += runs;
     calls.push_back(std::move(call));
@@ -112,6 +113,7 @@ llvm::Expected<RunTrace> heddle::parseRunTrace(StringRef text,
   RunTrace trace;
   trace.devices = header->getInteger("devices").value_or(0);
   trace.cores = header->getInteger("cores").value_or(0);
+  trace.program = header->getString("program").value_or("").str();
   for (const json::Value &value : *events) {
     const json::Object *event = value.getAsObject();
     if (!event || !addEvent(trace, *event))

@@ -1,6 +1,7 @@
 //===- CutUpdate.cpp - The update of each device's variables --------------===//
 
 #include "UpdateCutter.h"
+#include "heddle/Stages/CutNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -125,8 +126,8 @@ DictionaryAttr UpdateCutter::getGradientAttrs(VariableOp gradient,
                                               int64_t device) {
   Builder builder(update.getContext());
   SmallVector<NamedAttribute> attrs = {builder.getNamedAttr(
-      kNameAttrName, builder.getStringAttr("of" + Twine(device) + "." +
-                                           gradient.getSymName()))};
+      kNameAttrName,
+      builder.getStringAttr(getGivenName(device, gradient.getSymName())))};
   if (ShardingAttr storage = gradient.getStorageAttr())
     attrs.push_back(builder.getNamedAttr(kShardingAttrName, storage));
   return builder.getDictionaryAttr(attrs);

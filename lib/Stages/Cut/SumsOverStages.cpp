@@ -1,6 +1,7 @@
 //===- SumsOverStages.cpp - What all devices of a pipeline add up ---------===//
 
 #include "UpdateCutter.h"
+#include "heddle/Stages/CutNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
@@ -67,9 +68,8 @@ DictionaryAttr UpdateCutter::getPassedAttrs(const Twine &what, size_t number,
                                             ShardingAttr sharding) {
   Builder builder(update.getContext());
   return builder.getDictionaryAttr(
-      {builder.getNamedAttr(kNameAttrName,
-                            builder.getStringAttr("of" + Twine(device) + "." +
-                                                  what + Twine(number))),
+      {builder.getNamedAttr(kNameAttrName, builder.getStringAttr(getGivenName(
+                                               device, what + Twine(number)))),
        builder.getNamedAttr(kShardingAttrName, sharding)});
 }
 

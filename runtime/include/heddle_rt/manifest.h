@@ -128,6 +128,8 @@ struct Manifest {
   std::vector<ProgramInfo> programs;
   std::vector<TableInfo> tables;
   uint64_t seed = 0;
+  /// The compiler's fingerprint of the program, for traces; may be empty.
+  std::string programHash;
   std::string model = "{}"; ///< JSON text, free form
   std::string plan = "{}";  ///< JSON text, free form
 

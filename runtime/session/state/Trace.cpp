@@ -45,7 +45,10 @@ public:
   void begin() {
     out << R"({"displayTimeUnit":"ms","heddle":{"version":1,"source":"run",)"
         << R"("devices":)" << state.manifest.numDevices()
-        << ",\"cores\":" << state.cores << "},\n\"traceEvents\":[\n";
+        << ",\"cores\":" << state.cores;
+    if (!state.manifest.programHash.empty())
+      out << ",\"program\":" << Json(state.manifest.programHash).dump();
+    out << "},\n\"traceEvents\":[\n";
   }
   void end() { out << "\n]}\n"; }
 

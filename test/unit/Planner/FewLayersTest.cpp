@@ -9,6 +9,8 @@ using namespace heddle;
 
 namespace {
 
+constexpr double kAny = std::numeric_limits<double>::infinity();
+
 Candidate makeDecided() {
   Candidate candidate;
   candidate.mesh.data = {4};
@@ -30,12 +32,45 @@ TEST(FewLayers, HaveTheSameOperators) {
   };
   request.memory = request.cluster.device.memory =
       (getNeed(2) + getNeed(4)) / 2;
-  constexpr double kAny = std::numeric_limits<double>::infinity();
   Judge judge(request);
   PlanFigures all = cantFail(judge.extrapolate(makeDecided(), kAny));
   PlanFigures few = cantFail(judge.judge(makeDecided(), 2)).figures;
   EXPECT_GT(all.memory.parameters, few.memory.parameters);
   EXPECT_GT(all.memory.optimizerState, few.memory.optimizerState);
+}
+
+// The layers that few layers lack are like the last one that is free.
+TEST(FewLayers, AddLayersWithoutPins) {
+  PlanRequest request = makeRequest(4, 4, {6, 64, 4, 64, 16});
+  request.pins.replicated = {"h.1.mlp*"};
+  Candidate candidate = makeDecided();
+  candidate.mesh.data = {2};
+  candidate.mesh.tensor = {2};
+  Judge judge(request);
+  cantFail(judge.extrapolate(candidate, kAny));
+  Plan plan = cantFail(judge.judge(candidate, 4)).plan;
+  const char *const kFactor = "f";
+  auto find = [&](llvm::StringRef name) {
+    return findPlanEntry(plan.operators, name, std::string(kFactor));
+  };
+  const FactorEntry *pinned = find("h.1.mlp.c_fc");
+  ASSERT_TRUE(pinned);
+  EXPECT_TRUE(pinned->find(kFactor)->axes.empty());
+  const FactorEntry *first = find("h.0.mlp.c_fc");
+  ASSERT_TRUE(first);
+  for (const char *name : {"h.2.mlp.c_fc", "h.3.mlp.c_fc"}) {
+    const FactorEntry *entry = find(name);
+    ASSERT_TRUE(entry) << name;
+    EXPECT_EQ(entry->find(kFactor)->axes, first->find(kFactor)->axes);
+    EXPECT_NE(entry->glob, pinned->glob);
+    EXPECT_TRUE(findPlanEntry(plan.operators, name, std::string("b")));
+  }
+  EXPECT_EQ(
+      llvm::count_if(plan.operators,
+                     [](const FactorEntry &entry) {
+                       return llvm::StringRef(entry.glob).ends_with(".mlp*");
+                     }),
+      1);
 }
 
 TEST(FewLayers, NeedNoNegativeMemory) {

@@ -197,6 +197,34 @@ TEST_F(PlanOperatorsTest, KeepsWhatIsFixed) {
   EXPECT_EQ(entry->find("s")->axes, std::vector<std::string>{"x"});
 }
 
+// What is fixed for one layer leaves the equal ones free.
+TEST_F(PlanOperatorsTest, FixesOneLayerAlone) {
+  OwningOpRef<ModuleOp> module = makeStep(3);
+  OperatorsOptions options;
+  options.base.mesh = {{"x", 4}};
+  MeshTopology topology = makeTopology(options.base);
+  auto free = planOperators(*module, topology, options);
+  options.base.operators = {
+      {"layer.0.up",
+       {{"b", {}, {}}, {"s", {}, {}}, {"h", {}, {}}, {"f", {}, {}}},
+       {}}};
+  auto fixed = planOperators(*module, topology, options);
+  ASSERT_TRUE(succeeded(free) && succeeded(fixed)) << diagnostics;
+  auto getAxes = [](const Plan &plan, llvm::StringRef name) {
+    std::string axes;
+    for (std::string factor : {"b", "s", "h", "f"})
+      if (const FactorEntry *entry =
+              findPlanEntry(plan.operators, name, factor))
+        for (const std::string &axis : entry->find(factor)->axes)
+          axes += factor + ":" + axis + " ";
+    return axes;
+  };
+  EXPECT_EQ(getAxes(fixed->plan, "layer.0.up"), "");
+  EXPECT_NE(getAxes(free->plan, "layer.2.up"), "");
+  for (const char *name : {"layer.1.up", "layer.2.up"})
+    EXPECT_EQ(getAxes(fixed->plan, name), getAxes(free->plan, name)) << name;
+}
+
 TEST_F(PlanOperatorsTest, StoresLessWhereMemoryIsShort) {
   OwningOpRef<ModuleOp> module = makeStep(2);
   OperatorsOptions options;

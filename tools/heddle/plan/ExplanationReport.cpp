@@ -5,6 +5,7 @@
 #include "../../common/Mebibytes.h"
 
 #include "heddle/Simulate/Report.h"
+#include "heddle/Support/Units.h"
 
 #include "llvm/Support/Format.h"
 
@@ -92,12 +93,11 @@ static void printMemory(const PlanExplanation &explanation) {
 void tools::printExplanation(const PlanExplanation &explanation) {
   llvm::outs() << "simulated on " << explanation.devices << " devices of '"
                << explanation.cluster << "'\n"
-               << llvm::format("step %.4g ms, of which %.4g ms wait for "
-                               "communication; lower bound of this plan's "
-                               "schedule %.4g ms (",
-                               1e3 * explanation.seconds,
-                               1e3 * explanation.exposed,
-                               1e3 * explanation.bound)
+               << "step " << formatSeconds(explanation.seconds) << ", of which "
+               << formatSeconds(explanation.exposed)
+               << " wait for communication; lower bound of this plan's "
+                  "schedule "
+               << formatSeconds(explanation.bound) << " ("
                << explanation.boundName << ")\n";
   printMemory(explanation);
   for (const std::string &kinds : explanation.mixed)

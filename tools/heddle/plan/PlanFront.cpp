@@ -23,13 +23,14 @@ static void printFront(const FrontSearch &search) {
   llvm::outs() << "plans for a step of " << search.request.program.rows
                << " rows on '" << search.request.cluster.name
                << "', of which none is better in all\n"
-               << "  no.  devices   memory MiB       step s      waits s  "
+               << "  no.  devices   memory MiB      step ms     waits ms  "
                   "device-hours of 1000 steps\n";
   for (auto [i, point] : llvm::enumerate(front.points))
     llvm::outs() << llvm::format("%5zu %8lld %12.1f %12.6g %12.6g %12.6g  ",
                                  i + 1, static_cast<long long>(point.devices),
                                  inMiB(point.figures.memory.total()),
-                                 point.figures.seconds, point.figures.exposed,
+                                 1e3 * point.figures.seconds,
+                                 1e3 * point.figures.exposed,
                                  1000 * point.getDeviceHours())
                  << point.candidate.getName()
                  << (point.isExtrapolated ? " (extrapolated)" : "") << "\n";

@@ -8,6 +8,7 @@
 
 #include "heddle/Cost/Cluster.h"
 #include "heddle/InitAll.h"
+#include "heddle/Support/Units.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
@@ -96,6 +97,22 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
 
 static volatile std::sig_atomic_t interrupted = 0;
 
+/// Prints a line of progress in lines of at most 100 columns. A word stays in
+/// one line.
+static void printWrapped(llvm::StringRef text) {
+  constexpr size_t kColumns = 100;
+  size_t column = 0;
+  for (llvm::StringRef word : llvm::split(text, ' ')) {
+    if (column > 0 && column + 1 + word.size() > kColumns) {
+      llvm::errs() << "\n   ";
+      column = 3;
+    }
+    llvm::errs() << (column > 0 ? " " : "") << word;
+    column += (column > 0) + word.size();
+  }
+  llvm::errs() << "\n";
+}
+
 namespace {
 
 /// Records Ctrl-C while the object exists. A second Ctrl-C ends the process as
@@ -123,21 +140,22 @@ public:
     if (quiet)
       return;
     const JudgedCandidate &last = *progress.last;
-    llvm::errs() << llvm::format("heddle: %lld of %lld candidates: ",
-                                 static_cast<long long>(progress.judged),
-                                 static_cast<long long>(progress.candidates));
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    out << llvm::format("heddle: %lld of %lld candidates: ",
+                        static_cast<long long>(progress.judged),
+                        static_cast<long long>(progress.candidates));
     if (!last.error.empty())
-      llvm::errs() << "cannot be compiled (" << last.error << ")";
+      out << "cannot be compiled (" << last.error << ")";
     else
-      llvm::errs() << llvm::format("%.4g s, %.4g MiB%s", last.figures.seconds,
-                                   inMiB(last.figures.memory.total()),
-                                   last.fits ? "" : " (too much)");
-    llvm::errs() << ": " << last.candidate.getName();
+      out << formatSeconds(last.figures.seconds)
+          << llvm::format(", %.4g MiB%s", inMiB(last.figures.memory.total()),
+                          last.fits ? "" : " (too much)");
     if (progress.best)
-      llvm::errs() << llvm::format("; best %.4g s, bound %.4g s",
-                                   progress.best->figures.seconds,
-                                   progress.bound);
-    llvm::errs() << "\n";
+      out << " (best " << formatSeconds(progress.best->figures.seconds)
+          << ", bound " << formatSeconds(progress.bound) << ")";
+    out << ": " << last.candidate.getName();
+    printWrapped(text);
   }
   void plansBatch(int64_t rows) override {
     if (!quiet)
@@ -145,8 +163,7 @@ public:
   }
   void compilesWhole(const Candidate &candidate) override {
     if (!quiet)
-      llvm::errs() << "heddle: compiling with all layers: "
-                   << candidate.getName() << "\n";
+      printWrapped("heddle: compiling with all layers: " + candidate.getName());
   }
   bool isInterrupted() override { return interrupted != 0; }
 

@@ -177,6 +177,7 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
     return failure();
   ProgramOptions reading;
   reading.microBatches = options.microBatches;
+  reading.plan = &options.base;
   // The ops that run again are known only after partitioning, so only the
   // prediction counts them.
   std::optional<RecomputeMode> recompute =
