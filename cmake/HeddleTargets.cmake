@@ -72,21 +72,46 @@ function(heddle_add_library name)
   heddle_unite(${name})
 endfunction()
 
+# A process must have the code of LLVM and MLIR once. Targets link libLLVM.so and
+# libMLIR.so, except for two kinds:
+# - With the property HEDDLE_MLIR_OF_HOST, a target has no MLIR: the program that
+#   loads it already contains MLIR.
+# - With HEDDLE_STATIC_MLIR, an executable contains both, and cannot load plugins.
+#   It starts in 13 ms instead of 25, and calls to MLIR take less time: planning a
+#   small model takes three quarters of the time. It has 160 MB instead of 17.
+set(isStatic $<BOOL:$<TARGET_PROPERTY:HEDDLE_STATIC_MLIR>>)
+set(HEDDLE_LLVM $<$<NOT:${isStatic}>:LLVM>)
 if(HEDDLE_BUILD_COMPILER)
-  # A process must have MLIR's code once. Targets link libMLIR.so. A target with
-  # the property HEDDLE_MLIR_OF_HOST does not: the program that loads it already
-  # contains MLIR.
   add_library(HeddleMLIR INTERFACE)
   set_target_properties(HeddleMLIR PROPERTIES EXPORT_NAME MLIR)
+  set(hasMLIR $<BOOL:$<TARGET_PROPERTY:HEDDLE_MLIR_OF_HOST>>)
   target_link_libraries(HeddleMLIR INTERFACE
-    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:HEDDLE_MLIR_OF_HOST>>>:MLIR> LLVM)
+    $<$<NOT:$<OR:${hasMLIR},${isStatic}>>:MLIR> ${HEDDLE_LLVM})
 endif()
+
+# heddle_use_static_mlir(executable): gives it LLVM and MLIR of its own, if the
+# archives are there and nobody instruments the code.
+function(heddle_use_static_mlir target)
+  file(GLOB archives ${LLVM_LIBRARY_DIR}/libMLIR*.a ${LLVM_LIBRARY_DIR}/libLLVM*.a)
+  # Tests, and the C API, whose parts libMLIR.so has too.
+  list(FILTER archives EXCLUDE REGEX "Test|MLIRCAPI")
+  find_library(HEDDLE_Z z)
+  find_library(HEDDLE_ZSTD zstd)
+  find_library(HEDDLE_XML2 xml2)
+  if(archives MATCHES "libMLIRIR.a" AND archives MATCHES "libLLVMCore.a" AND
+     HEDDLE_Z AND HEDDLE_ZSTD AND HEDDLE_XML2 AND NOT HEDDLE_SANITIZE)
+    set_target_properties(${target} PROPERTIES HEDDLE_STATIC_MLIR ON)
+    target_link_libraries(${target} PRIVATE -Wl,--start-group ${archives}
+      -Wl,--end-group ${HEDDLE_Z} ${HEDDLE_ZSTD} ${HEDDLE_XML2} ${CMAKE_DL_LIBS}
+      -Wl,--gc-sections)
+  endif()
+endfunction()
 
 # heddle_use_llvm(target): adds LLVM's headers and libLLVM.so, without MLIR.
 function(heddle_use_llvm target)
   target_include_directories(${target} SYSTEM PUBLIC
     "$<BUILD_INTERFACE:${LLVM_INCLUDE_DIRS}>")
-  target_link_libraries(${target} PUBLIC LLVM)
+  target_link_libraries(${target} PUBLIC ${HEDDLE_LLVM})
 endfunction()
 
 # heddle_use_mlir(target): adds MLIR's headers and libMLIR.so.
