@@ -38,6 +38,7 @@ is 1 if a ratio, or anything said about memory, is wrong.
 import argparse
 import json
 import os
+import re
 import sys
 import time
 
@@ -45,6 +46,8 @@ from variety import EXPERTS, varied_plans
 from workbench import AMPLE, Bench, read, write
 
 ENOUGH = 20  # plans that fit and are measured
+# How heddle says that a program does not allow a plan. Any other refusal is a fault.
+NOT_ALLOWED = re.compile("divide|no mesh of|stages")
 NOTHING = 0.02  # a limit, in the unit of --limits, that nothing fits
 
 
@@ -53,6 +56,8 @@ def compile_plan(bench, model, plan, network, limit):
     the plan does not fit the program."""
     whole = bench.compile(model, plan, bench.cluster(network, AMPLE))
     if "error" in whole:
+        if plan in EXPERTS or not NOT_ALLOWED.search(whole["error"]):
+            sys.exit(f"{model}: {plan}:\n{whole['error']}")
         return None
     row = {"plan": plan, "whole": whole["bytes"], **whole}
     if whole["bytes"] > limit:
@@ -93,6 +98,8 @@ def judge(bench, model, network, limit, row):
         wrong.append("refused, but fits")
     if "error" in answer:
         row["unjudged"] = answer["error"].strip()
+        if not NOT_ALLOWED.search(answer["error"]):
+            wrong.append(f"not judged: {row['unjudged']}")
         return wrong
     row["feasible"] = answer["feasible"]
     said = answer["memory"]["total"]

@@ -55,7 +55,7 @@ PlanRequest withBF16(PlanRequest request) {
 
 // Steps that are prime to the sizes of the inner loops.
 TEST(Bounds, HoldForSimulatedPrograms) {
-  expectBounds(withBF16(makeRequest(4, 8)), 211);
+  expectBounds(withBF16(makeRequest(4, 8)), 127);
 }
 
 /// A request over links so slow that communication takes most of a step.
@@ -137,7 +137,7 @@ TEST(Bounds, HoldForSimulatedLlamas) {
     options.mostLayers = size.layers;
     return importModel(context, options);
   };
-  expectBounds(withBF16(std::move(request)), 211);
+  expectBounds(withBF16(std::move(request)), 127);
 }
 
 /// Makes a candidate split the sequence over `context` devices.
