@@ -47,6 +47,20 @@ static std::string shapeText(llvm::ArrayRef<int64_t> shape) {
 // Artifacts
 //===----------------------------------------------------------------------===//
 
+/// Returns for which devices an artifact is.
+static std::string describeCode(const runtime::Manifest &manifest) {
+  if (manifest.code.empty())
+    return "no code";
+  std::string text;
+  for (const runtime::CodeInfo &code : manifest.code) {
+    text += text.empty() ? "" : ", ";
+    if (!code.chip.empty())
+      text += "NVIDIA GPU " + code.chip + " or newer, host ";
+    text += code.triple;
+  }
+  return text;
+}
+
 static int describeArtifact(const fs::path &path, bool all) {
   auto manifest = runtime::readManifest(path / "manifest.json");
   if (!manifest.ok())
@@ -58,8 +72,7 @@ static int describeArtifact(const fs::path &path, bool all) {
   std::printf("artifact for %lld device(s)%s%s%s, %s\n",
               static_cast<long long>(manifest->numDevices()),
               mesh.empty() ? "" : " (", mesh.c_str(), mesh.empty() ? "" : ")",
-              manifest->code.empty() ? "no code"
-                                     : manifest->code[0].triple.c_str());
+              describeCode(*manifest).c_str());
 
   std::array<int64_t, runtime::variableRoles.size()> elements{};
   for (const runtime::VariableInfo &variable : manifest->variables) {

@@ -6,6 +6,9 @@
 using namespace mlir;
 using namespace heddle;
 
+/// The most rows of a step that are planned: as many as a batch may have.
+static constexpr int64_t kMostRows = int64_t(1) << 30;
+
 llvm::Error PlanSearch::checkRequest() const {
   int64_t available = request.cluster.getNumDevices();
   if (request.devices < 1 || request.devices > available)
@@ -14,8 +17,8 @@ llvm::Error PlanSearch::checkRequest() const {
         " devices, which the cluster '" + request.cluster.name + "' has, got " +
         std::to_string(request.devices));
   const ProgramToPlan &program = request.program;
-  if (program.rows < 1)
-    return llvm::createStringError("expected a step of 1 row or more, got " +
+  if (program.rows < 1 || program.rows > kMostRows)
+    return llvm::createStringError("expected a step of 1 to 2^30 rows, got " +
                                    std::to_string(program.rows));
   if (program.microBatchRows && program.rows % *program.microBatchRows != 0)
     return llvm::createStringError(
