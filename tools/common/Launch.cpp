@@ -399,5 +399,9 @@ void tools::addLaunchCommand(CLI::App &app, int &result) {
                    "After --: the command to run, such as heddle-run train "
                    "MODEL.heddle ...")
       ->required();
+  setOptionHint(*command, [](const std::string &, const std::string &) {
+    return std::string("; put the command that it runs behind --: launch -n 2 "
+                       "-- heddle-run train MODEL.heddle --data FILE");
+  });
   command->callback([flags, &result] { result = launch(*flags); });
 }
