@@ -166,6 +166,7 @@ private:
   LogicalResult runPhase(Phase phase,
                          llvm::function_ref<void(OpPassManager &)> build);
   LogicalResult runExecutable();
+  LogicalResult runLLVM();
 
   bool isPlanned() const { return present >= Phase::Sharded; }
 
@@ -233,6 +234,22 @@ LogicalResult PhaseRunner::runExecutable() {
   return success(
       succeeded(runPhase(Phase::Executable, buildExecutablePipeline)) &&
       succeeded(orderStages(module, options)));
+}
+
+/// Lowers the programs to LLVM. Keeps their fingerprint, because they are gone
+/// afterwards.
+LogicalResult PhaseRunner::runLLVM() {
+  if (present >= Phase::LLVM || last < Phase::LLVM)
+    return success();
+  module->setAttr(
+      kProgramHashAttrName,
+      StringAttr::get(module.getContext(), getProgramFingerprint(module)));
+  return runPhase(Phase::LLVM, [&](OpPassManager &passes) {
+    if (isForGpu(module))
+      buildGpuPipeline(passes, options);
+    else
+      buildLLVMPipeline(passes);
+  });
 }
 
 void PhaseRunner::decideSchedule() {
@@ -395,22 +412,12 @@ LogicalResult PhaseRunner::run() {
   if (isOrdered && schedule.order == ProgramOrder::Shortest &&
       failed(attachUnitTimes(module, options)))
     return failure();
-  return success(
-      succeeded(runPhase(Phase::Scheduled,
-                         [&](OpPassManager &passes) {
-                           buildSchedulePipeline(passes, options, schedule);
-                         })) &&
-      succeeded(runExecutable()) &&
-      succeeded(runPhase(Phase::LLVM, [&](OpPassManager &passes) {
-        // The last phase that has rt.programs.
-        module->setAttr(kProgramHashAttrName,
-                        StringAttr::get(module.getContext(),
-                                        getProgramFingerprint(module)));
-        if (isForGpu(module))
-          buildGpuPipeline(passes, options);
-        else
-          buildLLVMPipeline(passes);
-      })));
+  return success(succeeded(runPhase(Phase::Scheduled,
+                                    [&](OpPassManager &passes) {
+                                      buildSchedulePipeline(passes, options,
+                                                            schedule);
+                                    })) &&
+                 succeeded(runExecutable()) && succeeded(runLLVM()));
 }
 
 LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,

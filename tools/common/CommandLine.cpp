@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -61,23 +62,21 @@ static std::vector<std::string> getUnknown(const CLI::App &app) {
   return found;
 }
 
-/// Returns what the user may have meant by an option that the command does not
-/// take; "" if nothing is known. `value` is the option's value, if it has one.
-static std::string getHint(const std::string &command, const std::string &name,
-                           const std::string &value) {
-  if (command == "launch")
-    return "; put the command that it runs behind --: launch -n 2 -- "
-           "heddle-run train MODEL.heddle --data FILE";
-  static const std::string decided[] = {"zero",    "sequence",  "context",
-                                        "overlap", "recompute", "sub-batches"};
-  if (command == "plan" && std::find(std::begin(decided), std::end(decided),
-                                     name) != std::end(decided))
-    return ", because it decides this: to fix it, give --pin " + name + "=" +
-           (value.empty() ? "VALUE" : value);
-  if (command == "plan" && name == "mesh")
-    return ", because it decides this: to fix the size of an axis, give --pin "
-           "tp=2";
-  return "";
+namespace {
+class CommandWithHint final : public CLI::App {
+public:
+  CommandWithHint(const std::string &description, const std::string &name,
+                  OptionHint hint)
+      : CLI::App(description, name), hint(std::move(hint)) {}
+
+  const OptionHint hint;
+};
+} // namespace
+
+CLI::App *tools::addCommand(CLI::App &app, const std::string &name,
+                            const std::string &description, OptionHint hint) {
+  return app.add_subcommand(
+      std::make_shared<CommandWithHint>(description, name, std::move(hint)));
 }
 
 /// Returns the error for an argument or option that the command does not take.
@@ -92,23 +91,25 @@ static std::string describeUnknownArgument(const CLI::App &app,
     return "expected no further argument of " + command.get_name() +
            (found.empty() ? "" : ", got '" + found[0] + "'");
   size_t end = unknown->find('=');
-  std::string name = unknown->substr(2, end - 2), nearest, value;
-  if (end != std::string::npos)
-    value = unknown->substr(end + 1);
-  else if (auto next = unknown + 1;
-           next != found.end() && next->rfind("--", 0) != 0)
-    value = *next;
-  std::string hint = getHint(command.get_name(), name, value);
-  // A name at a larger distance is no misspelling.
-  size_t least = hint.empty() ? 4 : 2;
+  std::string name = unknown->substr(2, end - 2), nearest;
+  // A name at a larger distance, or with most letters wrong, is no misspelling.
+  size_t least = std::min<size_t>(3, name.size() / 2) + 1;
   for (const CLI::Option *option : command.get_options())
     for (const std::string &known : option->get_lnames())
       if (size_t distance = getDistance(name, known); distance < least) {
         least = distance;
         nearest = known;
       }
-  return command.get_name() + " has no option '--" + name + "'" +
-         (nearest.empty() ? hint : ", did you mean --" + nearest + "?");
+  std::string error = command.get_name() + " has no option '--" + name + "'";
+  if (!nearest.empty())
+    return error + ", did you mean --" + nearest + "?";
+  auto *hinted = dynamic_cast<const CommandWithHint *>(&command);
+  if (!hinted)
+    return error;
+  // Whether a word behind the option is its value is unknown.
+  return error + hinted->hint(name, end == std::string::npos
+                                        ? ""
+                                        : unknown->substr(end + 1));
 }
 
 namespace {

@@ -34,6 +34,17 @@ int reportError(std::string_view message);
 /// the standard library (above all for lack of memory) gives exitFailure.
 int parseAndRun(CLI::App &app, int argc, char **argv, int &result);
 
+/// Returns the end of the error about an option that a command does not take,
+/// such as ", because it decides this"; "" if nothing is known. `value` is the
+/// text behind "=", or "".
+using OptionHint = std::function<std::string(const std::string &name,
+                                             const std::string &value)>;
+
+/// Adds a subcommand with a hint, which is printed if the command has no option
+/// of a similar name.
+CLI::App *addCommand(CLI::App &app, const std::string &name,
+                     const std::string &description, OptionHint hint);
+
 /// Validators of numbers. Their messages say what was expected. All of them
 /// refuse NaN and infinity.
 CLI::Validator positive();

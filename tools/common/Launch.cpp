@@ -362,8 +362,12 @@ std::vector<std::string> tools::ownCommand() {
 
 void tools::addLaunchCommand(CLI::App &app, int &result) {
   auto flags = std::make_shared<LaunchFlags>();
-  CLI::App *command = app.add_subcommand(
-      "launch", "Run a command in several processes that train together");
+  CLI::App *command = addCommand(
+      app, "launch", "Run a command in several processes that train together",
+      [](const std::string &, const std::string &) {
+        return std::string("; put the command that it runs behind --: launch "
+                           "-n 2 -- heddle-run train MODEL.heddle --data FILE");
+      });
   command
       ->add_option("-n,--processes", flags->processes,
                    "Processes on this machine, or on each of --hosts")

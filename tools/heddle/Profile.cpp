@@ -69,8 +69,7 @@ public:
     llvm::Expected<RunTrace> later = loadRunTrace(file.string());
     if (!later)
       return later.takeError();
-    trace.append(*later);
-    return llvm::Error::success();
+    return trace.append(*later);
   }
 
   /// Returns the trace of the runs so far that nothing has disturbed.

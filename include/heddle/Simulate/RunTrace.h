@@ -43,8 +43,10 @@ struct RunTrace {
   std::vector<TracedCall> calls;
   std::vector<TracedTable> tables;
 
-  /// Adds the runs of a later trace of the same program.
-  void append(const RunTrace &later);
+  /// Adds the runs of a later trace of the same program, or of any program if
+  /// this trace has no runs. Returns an error if it is of another program.
+  /// Without a fingerprint, only the number of devices can tell.
+  llvm::Error append(const RunTrace &later);
 };
 
 /// Returns the times of each call of each program, from every run. A collective

@@ -39,6 +39,20 @@ inline llvm::StringRef getGiven(llvm::StringRef name) {
   return name.consume_front(".") ? name : "";
 }
 
+/// Returns whether a device gives the value to a sum over stages, or a sum over
+/// the stages so far: "term0" or "sum0" of getGiven().
+inline bool isSumOverStages(llvm::StringRef given) {
+  return (given.consume_front("term") || given.consume_front("sum")) &&
+         !given.empty() && llvm::all_of(given, llvm::isDigit);
+}
+
+/// Returns whether the value is another one that the report of the last device
+/// needs: "value0" of getGiven().
+inline bool isNeededByReport(llvm::StringRef given) {
+  return given.consume_front("value") && !given.empty() &&
+         llvm::all_of(given, llvm::isDigit);
+}
+
 } // namespace heddle
 
 #endif // HEDDLE_STAGES_CUTNAMES_H

@@ -72,11 +72,16 @@ std::string UseCounter::getName(rt::DeviceCallOpInterface call) const {
   if (!hasStages)
     return served.str();
   // Devices give each other the gradients of shared parameters, and terms of
-  // the sum over all gradients with what is made of them.
-  if (StringRef given = getGiven(served); !given.empty())
-    return ModuleOp(module).lookupSymbol<VariableOp>(given)
-               ? given.str()
-               : "gradient norm over stages";
+  // the sum over all gradients with what is made of them. Any other such name
+  // is an operator's own.
+  StringRef given = getGiven(served);
+  if (isSumOverStages(given))
+    return "gradient norm over stages";
+  if (isNeededByReport(given))
+    return "values between stages";
+  if (!given.empty())
+    return ModuleOp(module).lookupSymbol<VariableOp>(given) ? given.str()
+                                                            : served.str();
   // A transfer of a value between stages counts for the operator that computes
   // the value.
   StringRef maker = getMakerOfCut(served);

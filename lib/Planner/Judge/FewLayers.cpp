@@ -2,7 +2,7 @@
 
 #include "JudgeTools.h"
 #include "KindOrders.h"
-#include "LayerStages.h"
+#include "PinnedLayers.h"
 #include "heddle/Simulate/Report.h"
 
 using namespace mlir;
@@ -52,10 +52,12 @@ extrapolate(const PlanFigures &few, const PlanFigures &more, int64_t layers) {
 
 /// Adds the entries of `decided` to `entries`, and replaces those of the same
 /// glob. What is said of the layer `pattern` alone holds for the `further`
-/// layers, too. A layer is the prefix of its names, such as "h.3.".
+/// layers, too, unless one of the globs `pinned` matches it. A layer is the
+/// prefix of its names, such as "h.3.".
 template <typename KeyT>
 static void extendEntries(std::vector<PlanEntry<KeyT>> &entries,
                           ArrayRef<PlanEntry<KeyT>> decided, StringRef pattern,
+                          ArrayRef<StringRef> pinned,
                           ArrayRef<std::string> further) {
   auto add = [&](PlanEntry<KeyT> entry) {
     llvm::erase_if(entries, [&](const PlanEntry<KeyT> &other) {
@@ -65,7 +67,10 @@ static void extendEntries(std::vector<PlanEntry<KeyT>> &entries,
   };
   for (const PlanEntry<KeyT> &entry : decided) {
     add(entry);
-    if (pattern.empty() || !StringRef(entry.glob).starts_with(pattern))
+    if (pattern.empty() || !StringRef(entry.glob).starts_with(pattern) ||
+        llvm::any_of(pinned, [&](StringRef glob) {
+          return matchesGlob(glob, entry.glob);
+        }))
       continue;
     for (const std::string &layer : further) {
       PlanEntry<KeyT> copy = entry;
@@ -73,41 +78,6 @@ static void extendEntries(std::vector<PlanEntry<KeyT>> &entries,
       add(std::move(copy));
     }
   }
-}
-
-/// Returns the prefixes of the names of each layer. Empty if the names have no
-/// numbers of layers.
-static std::vector<std::string> getLayerPrefixes(ModuleOp module) {
-  llvm::Expected<std::vector<std::string>> layers = findLayers(module);
-  if (!layers) {
-    llvm::consumeError(layers.takeError());
-    return {};
-  }
-  for (std::string &layer : *layers)
-    layer.pop_back(); // the star
-  return std::move(*layers);
-}
-
-/// Returns the last layer that the pins and the stated part of the request
-/// leave as free as most layers: no glob of theirs names it alone. Returns the
-/// last layer if there is none.
-static StringRef findFreeLayer(ArrayRef<std::string> layers,
-                               const PlanRequest &request) {
-  if (layers.empty())
-    return {};
-  std::vector<StringRef> globs(request.pins.replicated.begin(),
-                               request.pins.replicated.end());
-  if (request.stated) {
-    for (const FactorEntry &entry : request.stated->operators)
-      globs.push_back(entry.glob);
-    for (const StorageEntry &entry : request.stated->storage)
-      globs.push_back(entry.glob);
-  }
-  for (const std::string &layer : llvm::reverse(layers))
-    if (llvm::none_of(globs,
-                      [&](StringRef glob) { return glob.starts_with(layer); }))
-      return layer;
-  return layers.back();
 }
 
 llvm::Error Judge::extendDecisions(const Candidate &few, ProgramSize fewSize,
@@ -132,13 +102,18 @@ llvm::Error Judge::extendDecisions(const Candidate &few, ProgramSize fewSize,
   if (!plan)
     return plan.takeError();
   clearDecided(*plan, more, *moreStep);
-  std::vector<std::string> fewLayers = getLayerPrefixes(*fewStep),
-                           moreLayers = getLayerPrefixes(*moreStep);
+  PinnedLayers fewLayers(*fewStep, request);
+  ArrayRef<std::string> layers = fewLayers.getLayers();
+  std::vector<std::string> moreLayers = getLayerPrefixes(*moreStep);
   ArrayRef<std::string> further = moreLayers;
-  further = further.drop_front(std::min(fewLayers.size(), further.size()));
-  StringRef pattern = findFreeLayer(fewLayers, request);
+  further = further.drop_front(std::min(layers.size(), further.size()));
+  StringRef pattern = fewLayers.findFree();
+  // Without a free layer, the further ones get what is not pinned of the last.
+  if (pattern.empty() && !layers.empty())
+    pattern = layers.back();
+  std::vector<StringRef> pinned = fewLayers.getOwnGlobs(pattern);
   auto extend = [&](auto &entries, const auto &from) {
-    extendEntries(entries, ArrayRef(from), pattern, further);
+    extendEntries(entries, ArrayRef(from), pattern, pinned, further);
   };
   extend(plan->operators, decided->operators);
   extend(plan->storage, decided->storage);
@@ -148,9 +123,24 @@ llvm::Error Judge::extendDecisions(const Candidate &few, ProgramSize fewSize,
   return llvm::Error::success();
 }
 
+llvm::Expected<bool> Judge::lacksFreeLayer(const Candidate &candidate) {
+  if (!extrapolates(candidate) || !candidate.decidesOperators)
+    return false;
+  llvm::Expected<ModuleOp> step = getTrainingStep(
+      {request.program.rows / candidate.microBatches, kFewLayers},
+      candidate.microBatches);
+  if (!step)
+    return step.takeError();
+  PinnedLayers few(*step, request);
+  return !few.getLayers().empty() && few.findFree().empty();
+}
+
 llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate,
                                                double limit) {
-  if (!extrapolates(candidate)) {
+  llvm::Expected<bool> lacksFree = lacksFreeLayer(candidate);
+  if (!lacksFree)
+    return lacksFree.takeError();
+  if (!extrapolates(candidate) || *lacksFree) {
     llvm::Expected<Judgement> whole = judge(candidate, request.program.layers);
     if (!whole)
       return whole.takeError();

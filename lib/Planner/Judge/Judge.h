@@ -45,7 +45,8 @@ public:
   /// Returns whether programs of few layers stand for the whole one.
   bool extrapolates(const Candidate &candidate) const;
   /// Judges the candidate by two programs of few layers if `extrapolates`, and
-  /// by the whole program otherwise. `extrapolates` must be false for a
+  /// by the whole program otherwise, or if the user decides each of the few
+  /// layers unlike the further ones. `extrapolates` must be false for a
   /// pipeline. The two programs are first scheduled as if memory were ample. If
   /// the step then takes less than `limit` seconds but more memory than the
   /// device has, the scheduler tries again with less memory.
@@ -147,6 +148,9 @@ private:
   /// store its variables in smaller parts.
   llvm::Error extendDecisions(const Candidate &few, ProgramSize fewSize,
                               const Candidate &more, ProgramSize moreSize);
+  /// Returns whether operators are decided for few layers, and the user decides
+  /// something of each of these that does not hold for all layers.
+  llvm::Expected<bool> lacksFreeLayer(const Candidate &candidate);
   std::optional<PlanFigures> extrapolateWithin(const Candidate &candidate,
                                                const PlanFigures &few,
                                                const PlanFigures &more,

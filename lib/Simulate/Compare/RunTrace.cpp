@@ -73,13 +73,27 @@ heddle::getCallTimes(const RunTrace &trace) {
   return times;
 }
 
-void RunTrace::append(const RunTrace &later) {
+llvm::Error RunTrace::append(const RunTrace &later) {
+  if (tables.empty() && calls.empty()) {
+    *this = later;
+    return llvm::Error::success();
+  }
+  if (later.devices != devices)
+    return llvm::createStringError(
+        "expected a later trace of the same program on " +
+        llvm::Twine(devices) + " devices, got one on " +
+        llvm::Twine(later.devices));
+  bool isKnown = !program.empty() && !later.program.empty();
+  if (isKnown && later.program != program)
+    return llvm::createStringError(
+        "expected a later trace of the program with the fingerprint " +
+        program + ", got one of " + later.program);
+  if (!isKnown)
+    program.clear();
   int64_t runs = 0;
   for (const TracedTable &table : tables)
     runs = std::max(runs, table.run + 1);
-  devices = later.devices;
   cores = later.cores;
-  program = later.program;
   for (TracedCall call : later.calls) {
     call.run += runs;
     calls.push_back(std::move(call));
@@ -88,6 +102,7 @@ void RunTrace::append(const RunTrace &later) {
     table.run += runs;
     tables.push_back(std::move(table));
   }
+  return llvm::Error::success();
 }
 
 llvm::Expected<RunTrace> heddle::parseRunTrace(StringRef text,

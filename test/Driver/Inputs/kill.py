@@ -15,7 +15,10 @@ while launcher.poll() is None and not os.path.exists(folder):
     time.sleep(0.001)
 children = pathlib.Path("/proc/%d/task/%d/children" % (launcher.pid, launcher.pid))
 for child in children.read_text().split():
-    environment = pathlib.Path("/proc/%s/environ" % child).read_bytes()
+    try:
+        environment = pathlib.Path("/proc/%s/environ" % child).read_bytes()
+    except FileNotFoundError:
+        continue  # It has ended.
     if re.search(rb"(?:^|\0)RANK=%d\0" % int(process), environment):
         os.kill(int(child), getattr(signal, name))
 sys.exit(launcher.wait())

@@ -1,5 +1,6 @@
 //===- FewLayersTest.cpp - Deep programs judged by few layers -------------===//
 
+#include "Judge/PinnedLayers.h"
 #include "PlanRequests.h"
 #include "llvm/Support/Error.h"
 #include "gtest/gtest.h"
@@ -71,6 +72,101 @@ TEST(FewLayers, AddLayersWithoutPins) {
                        return llvm::StringRef(entry.glob).ends_with(".mlp*");
                      }),
       1);
+}
+
+// Globs have stars and question marks where layers have their number.
+TEST(FewLayers, AreMatchedByGlobs) {
+  for (const char *glob : {"h.1*", "*.1.mlp*", "?.1.mlp*"}) {
+    PlanRequest request = makeRequest(4, 4, {6, 64, 4, 64, 16});
+    request.pins.replicated = {glob};
+    Candidate candidate = makeDecided();
+    candidate.mesh.data = {2};
+    candidate.mesh.tensor = {2};
+    Judge judge(request);
+    cantFail(judge.extrapolate(candidate, kAny));
+    Plan plan = cantFail(judge.judge(candidate, 4)).plan;
+    int64_t compared = 0;
+    for (const FactorEntry &entry : plan.operators) {
+      llvm::StringRef name = entry.glob;
+      if (!name.consume_front("h.0."))
+        continue;
+      for (const FactorAssignment &assignment : entry.assignments)
+        for (const char *layer : {"h.2.", "h.3."}) {
+          const FactorEntry *other =
+              findPlanEntry(plan.operators, layer + name.str(), assignment.key);
+          ASSERT_TRUE(other) << glob << " " << layer << name.str();
+          EXPECT_EQ(other->find(assignment.key)->axes, assignment.axes)
+              << glob << " " << layer << name.str();
+          ++compared;
+        }
+    }
+    EXPECT_GT(compared, 0) << glob;
+  }
+}
+
+/// Returns the last free one of two layers of the request's program.
+std::string findFree(const PlanRequest &request) {
+  Judge judge(request);
+  mlir::ModuleOp few = cantFail(judge.getTrainingStep({4, 2}, 1));
+  return PinnedLayers(few, request).findFree().str();
+}
+
+TEST(FewLayers, AreFreeIfGlobsNameAllAlike) {
+  PlanRequest request = makeRequest(4, 4, {6, 64, 4, 64, 16});
+  EXPECT_EQ(findFree(request), "h.1.");
+  request.pins.replicated = {"h.*.mlp*", "h.?.mlp*", "*", "h.5.mlp*", "wte"};
+  EXPECT_EQ(findFree(request), "h.1.");
+  request.pins.replicated = {"h.1*"};
+  EXPECT_EQ(findFree(request), "h.0.");
+  request.pins.replicated = {"*.0.mlp*"};
+  EXPECT_EQ(findFree(request), "h.1.");
+  request.pins.replicated = {"h.1.attn*", "h.0.mlp*"};
+  EXPECT_EQ(findFree(request), "");
+  // Of twelve layers, two have numbers of two digits.
+  request = makeRequest(4, 4, {12, 64, 4, 64, 16});
+  request.pins.replicated = {"h.?.mlp*"};
+  EXPECT_EQ(findFree(request), "");
+}
+
+TEST(FewLayers, AreNotFreeIfAnythingIsStated) {
+  PlanRequest request = makeRequest(4, 4, {6, 64, 4, 64, 16});
+  auto find = [&](auto add) {
+    request.stated.emplace();
+    add(*request.stated);
+    return findFree(request);
+  };
+  EXPECT_EQ(find([](Plan &) {}), "h.1.");
+  EXPECT_EQ(find([](Plan &plan) {
+              plan.operators.push_back({"h.1.mlp*", {}, {}});
+            }),
+            "h.0.");
+  EXPECT_EQ(find([](Plan &plan) {
+              plan.storage.push_back({"h.1.mlp.c_fc.weight", {}, {}});
+            }),
+            "h.0.");
+  EXPECT_EQ(find([](Plan &plan) {
+              plan.pins.push_back({"h.1.mlp*", {}, {}});
+            }),
+            "h.0.");
+  EXPECT_EQ(find([](Plan &plan) {
+              plan.splits.push_back({"h.1.mlp.c_fc", "f", 2, {}, {}});
+            }),
+            "h.0.");
+}
+
+// Pins of all few layers do not hold for the others, which judge themselves.
+TEST(FewLayers, DoNotStandForAllIfAllArePinned) {
+  PlanRequest request = makeRequest(4, 4, {6, 64, 4, 64, 16});
+  request.pins.replicated = {"h.0.mlp*", "h.1.mlp*"};
+  Candidate candidate = makeDecided();
+  candidate.mesh.data = {2};
+  candidate.mesh.tensor = {2};
+  Judge judge(request), whole(request);
+  PlanFigures figures = cantFail(judge.extrapolate(candidate, kAny));
+  PlanFigures expected =
+      cantFail(whole.judge(candidate, request.program.layers)).figures;
+  EXPECT_EQ(figures.seconds, expected.seconds);
+  EXPECT_EQ(figures.memory.total(), expected.memory.total());
 }
 
 TEST(FewLayers, NeedNoNegativeMemory) {
