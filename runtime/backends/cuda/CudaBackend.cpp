@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 namespace heddle::runtime {
@@ -28,6 +29,31 @@ constexpr int64_t kMostRanks = 64;
 constexpr double kReserveBytes = double(256 << 20);
 /// In the artifact's folder.
 constexpr const char *kChoicesFile = "products.json";
+
+/// Through how many queues the driver sends all streams: by default, at most.
+constexpr int kDefaultQueues = 8, kMostQueues = 32;
+
+/// Tells on stderr if streams that wait for emulated links share queues with
+/// others.
+void remarkOnQueues(size_t ranks, int streams) {
+  const char *set = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  int queues =
+      set ? std::clamp(std::atoi(set), 1, kMostQueues) : kDefaultQueues;
+  int total = int(ranks) * streams;
+  if (ranks < 2 || total <= queues)
+    return;
+  std::string hint = queues == kMostQueues
+                         ? "choose a smaller mesh"
+                         : concat("set CUDA_DEVICE_MAX_CONNECTIONS=",
+                                  std::min(total, kMostQueues), " (at most ",
+                                  kMostQueues, ")");
+  std::fprintf(
+      stderr,
+      "heddle: %d streams (%zu ranks with %d each) share %d queue%s of "
+      "the GPU, so one that waits for an emulated link can hold back "
+      "others: %s\n",
+      total, ranks, streams, queues, queues == 1 ? "" : "s", hint.c_str());
+}
 
 class CudaBackend final : public Backend {
 public:
@@ -116,6 +142,8 @@ public:
     auto meetings = std::make_shared<Meetings>(options.collectiveTimeout);
     auto choices =
         std::make_shared<ProductChoices>(options.directory / kChoicesFile);
+    if (options.network)
+      remarkOnQueues(options.ranks.size(), options.streams);
     std::shared_ptr<const LinkClocks> clocks;
     std::vector<std::unique_ptr<heddle_rt_device>> devices;
     for (int32_t rank : options.ranks) {
@@ -131,7 +159,8 @@ public:
       HEDDLE_RT_RETURN_IF_ERROR(device->prepareAttention(
           parseAttentionChoice(options.code->attention), options.attentions));
       if (options.network && !clocks) {
-        auto made = LinkClocks::create(*device, options.network->links());
+        auto made = LinkClocks::create(*device, options.network->links(),
+                                       options.collectiveTimeout);
         HEDDLE_RT_RETURN_IF_ERROR(made.status());
         clocks = std::move(*made);
       }

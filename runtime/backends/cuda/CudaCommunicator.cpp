@@ -58,17 +58,27 @@ Status CudaCommunicator::waitForAll(const Offers &offers, int32_t member) {
   return Status::success();
 }
 
-Status CudaCommunicator::beginFlow(const Traffic &traffic) {
+void CudaCommunicator::abort(const Status &why) {
+  meetings->abort(why);
+  // If this fails, the waits end with their flows.
+  if (clocks)
+    (void)clocks->stop(device);
+}
+
+Status CudaCommunicator::beginFlow(const Collective &call,
+                                   const Traffic &traffic) {
   if (!flowEnd) {
     Expected<Address> memory = device.reserve(sizeof(uint64_t));
     HEDDLE_RT_RETURN_IF_ERROR(memory.status());
     flowEnd = *memory;
   }
-  return clocks->begin(device, stream, traffic, flowEnd);
+  return clocks->begin(device, stream, traffic, flowEnd)
+      .in(concat(name(call.kind), " of ",
+                 call.count * int64_t(byteSize(call.type)), " bytes"));
 }
 
 Status CudaCommunicator::endFlow() {
-  return LinkClocks::end(device, stream, flowEnd);
+  return clocks->end(device, stream, flowEnd);
 }
 
 Status CudaCommunicator::copy(void *to, const void *from, int64_t bytes) {
@@ -158,8 +168,9 @@ Status CudaCommunicator::send(const Collective &call) {
                             view.ranks[size_t(call.peer)], stream};
   size_t bytes = size_t(call.count) * byteSize(call.type);
   if (clocks)
-    HEDDLE_RT_RETURN_IF_ERROR(beginFlow(
-        clocks->links().transfer(channel.from, channel.to, int64_t(bytes))));
+    HEDDLE_RT_RETURN_IF_ERROR(
+        beginFlow(call, clocks->links().transfer(channel.from, channel.to,
+                                                 int64_t(bytes))));
   Message *message = meetings->findUnused(channel, bytes);
   if (message) {
     HEDDLE_RT_RETURN_IF_ERROR(wait(message->read));
@@ -216,7 +227,7 @@ Status CudaCommunicator::run(const Collective &call) {
   bool isOnLinks = clocks && member == 0 && ranks.size() > 1;
   if (isOnLinks)
     HEDDLE_RT_RETURN_IF_ERROR(
-        beginFlow(trafficOf(call, ranks, clocks->links())));
+        beginFlow(call, trafficOf(call, ranks, clocks->links())));
   HEDDLE_RT_RETURN_IF_ERROR(exchange(call, **offers, member));
   if (isOnLinks)
     HEDDLE_RT_RETURN_IF_ERROR(endFlow());

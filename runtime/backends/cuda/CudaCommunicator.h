@@ -26,7 +26,7 @@ public:
                    std::shared_ptr<const LinkClocks> clocks = nullptr);
   ~CudaCommunicator() override;
 
-  void abort(const Status &why) override { meetings->abort(why); }
+  void abort(const Status &why) override;
 
 private:
   Status run(const Collective &call) override;
@@ -42,7 +42,7 @@ private:
   Status waitForAll(const Offers &offers, int32_t member);
   Expected<Event> record(Event &event);
   /// Begins a flow on the emulated links.
-  Status beginFlow(const Traffic &traffic);
+  Status beginFlow(const Collective &call, const Traffic &traffic);
   Status endFlow();
   Status copy(void *to, const void *from, int64_t bytes);
   /// Reduces elements [inOffset, inOffset + count) of all inputs to some

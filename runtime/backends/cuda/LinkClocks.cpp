@@ -1,6 +1,7 @@
 //===- LinkClocks.cpp - Emulated links of ranks on a GPU ------------------===//
 
 #include "backends/cuda/LinkClocks.h"
+#include "support/Message.h"
 
 #include <algorithm>
 #include <array>
@@ -33,20 +34,26 @@ FlowTimes timesOf(const Traffic &traffic, const Links &links) {
 }
 
 Expected<std::shared_ptr<const LinkClocks>>
-LinkClocks::create(CudaDevice &device, const Links &links) {
-  const std::vector<uint64_t> zeros(
-      size_t(std::max<int32_t>(links.count(), 1)));
+LinkClocks::create(CudaDevice &device, const Links &links,
+                   std::chrono::milliseconds timeout) {
+  const std::vector<uint64_t> zeros(size_t(links.count()) + 1);
   size_t bytes = zeros.size() * sizeof(uint64_t);
   Expected<Address> clocks = device.reserve(bytes);
   HEDDLE_RT_RETURN_IF_ERROR(clocks.status());
   HEDDLE_RT_RETURN_IF_ERROR(device.copyToDevice(
       reinterpret_cast<void *>(*clocks), zeros.data(), bytes));
-  return std::shared_ptr<const LinkClocks>(new LinkClocks(links, *clocks));
+  return std::shared_ptr<const LinkClocks>(
+      new LinkClocks(links, timeout, *clocks));
 }
 
 Status LinkClocks::begin(CudaDevice &device, int32_t stream,
                          const Traffic &traffic, Address end) const {
   FlowTimes times = timesOf(traffic, links());
+  if (times.alone > uint64_t(std::chrono::nanoseconds(timeout).count()))
+    return errorOf("expected at most ", double(timeout.count()) / 1000,
+                   " s on the emulated links, the timeout of collectives, got ",
+                   double(times.alone) * 1e-9,
+                   " s: raise the bandwidth of the emulated cluster");
   Expected<const void *> loads = device.upload(
       times.loads.data(), times.loads.size() * sizeof(FlowTimes::Load));
   HEDDLE_RT_RETURN_IF_ERROR(loads.status());
@@ -59,9 +66,19 @@ Status LinkClocks::begin(CudaDevice &device, int32_t stream,
   return device.launchLibrary(stream, "heddle_begin_flow", 1, arguments);
 }
 
-Status LinkClocks::end(CudaDevice &device, int32_t stream, Address end) {
+Address LinkClocks::isStopped() const {
+  return clocks + size_t(links().count()) * sizeof(uint64_t);
+}
+
+Status LinkClocks::end(CudaDevice &device, int32_t stream, Address end) const {
   return device.launchLibrary(stream, "heddle_end_flow", 1,
-                              std::array<uint64_t, 1>{end});
+                              std::array<uint64_t, 2>{end, isStopped()});
+}
+
+Status LinkClocks::stop(CudaDevice &device) const {
+  const uint64_t yes = 1;
+  return device.copyToDevice(reinterpret_cast<void *>(isStopped()), &yes,
+                             sizeof yes);
 }
 
 } // namespace heddle::runtime::cuda

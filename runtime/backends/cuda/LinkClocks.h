@@ -14,6 +14,8 @@
 #include "backends/cuda/CudaDevice.h"
 #include "communicators/Links.h"
 
+#include <chrono>
+
 namespace heddle::runtime::cuda {
 
 /// The times of a flow, in nanoseconds.
@@ -32,24 +34,33 @@ FlowTimes timesOf(const Traffic &traffic, const Links &links);
 class LinkClocks {
 public:
   /// The clocks are in memory of `device`, which must outlive all flows.
-  static Expected<std::shared_ptr<const LinkClocks>> create(CudaDevice &device,
-                                                            const Links &links);
+  /// `timeout` is that of collectives.
+  static Expected<std::shared_ptr<const LinkClocks>>
+  create(CudaDevice &device, const Links &links,
+         std::chrono::milliseconds timeout);
 
   const Links &links() const { return network; }
 
   /// Issues the begin of a flow on a stream. It writes to `end`, an address of
-  /// the GPU's memory, when the flow ends.
+  /// the GPU's memory, when the flow ends. Error: the flow takes longer than
+  /// the timeout.
   Status begin(CudaDevice &device, int32_t stream, const Traffic &traffic,
                Address end) const;
   /// Lets the stream wait for the end of the flow.
-  static Status end(CudaDevice &device, int32_t stream, Address end);
+  Status end(CudaDevice &device, int32_t stream, Address end) const;
+  /// Ends all waits for flows, now and later.
+  Status stop(CudaDevice &device) const;
 
 private:
-  LinkClocks(const Links &links, Address clocks)
-      : network(links), clocks(clocks) {}
+  LinkClocks(const Links &links, std::chrono::milliseconds timeout,
+             Address clocks)
+      : network(links), timeout(timeout), clocks(clocks) {}
+  Address isStopped() const;
 
   const Links network;
-  const Address clocks; ///< a number of 8 bytes for each link
+  const std::chrono::milliseconds timeout;
+  /// A number of 8 bytes for each link. One more is set when waits must end.
+  const Address clocks;
 };
 
 } // namespace heddle::runtime::cuda

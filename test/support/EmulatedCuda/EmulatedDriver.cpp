@@ -307,12 +307,15 @@ Result cuLaunchKernel(cuda::Function handle, unsigned gridX, unsigned gridY,
   for (size_t i = 0; i < function.parameters; ++i)
     words.push_back(*static_cast<const uint64_t *>(parameters[i]));
   ++gpu.counts.launches;
-  gpu.issue(streamOf(stream), {Operation::Kind::Work,
-                               [&gpu, function, gridX, blockX, words] {
-                                 return gpu.launch(function, gridX, blockX,
-                                                   words);
-                               },
-                               nullptr});
+  Operation operation{Operation::Kind::Work,
+                      [&gpu, function, gridX, blockX, words] {
+                        return gpu.launch(function, gridX, blockX, words);
+                      },
+                      nullptr};
+  // Other streams go on while this kernel waits.
+  if (function.name == "heddle_end_flow")
+    operation.isDue = [&gpu, words] { return gpu.isFlowOver(words); };
+  gpu.issue(streamOf(stream), std::move(operation));
   return 0;
 }
 

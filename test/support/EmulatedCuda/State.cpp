@@ -2,6 +2,7 @@
 
 #include "State.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
@@ -189,6 +190,10 @@ void Gpu::issue(StreamState *stream, Operation operation) {
     stream->queue.push_back(std::move(operation));
 }
 
+bool Operation::canGoOn() const {
+  return kind == Kind::Wait ? record->isDone : !isDue || isDue();
+}
+
 Result Gpu::drain(StreamState *target) {
   Access access(*this);
   auto isDone = [&] {
@@ -200,12 +205,18 @@ Result Gpu::drain(StreamState *target) {
   while (!isDone() && fault.empty()) {
     std::vector<StreamState *> ready;
     for (StreamState *stream : streams)
-      if (!stream->queue.empty() &&
-          (stream->queue.front().kind != Operation::Kind::Wait ||
-           stream->queue.front().record->isDone))
+      if (!stream->queue.empty() && stream->queue.front().canGoOn())
         ready.push_back(stream);
-    if (ready.empty())
-      return report("streams wait for each other");
+    if (ready.empty()) {
+      if (llvm::none_of(streams, [](StreamState *each) {
+            return !each->queue.empty() && each->queue.front().isDue;
+          }))
+        return report("streams wait for each other");
+      mutex.unlock();
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      mutex.lock();
+      continue;
+    }
     // The order of a set of pointers differs from run to run; the choice does
     // too, which any right program bears.
     StreamState *stream = chooseStream(ready);
@@ -254,6 +265,19 @@ GpuEmulator *Gpu::findEmulator(const std::string &kernel, std::string &log) {
     library = std::move(*compiled);
   }
   return library->hasKernel(kernel) ? library.get() : nullptr;
+}
+
+bool Gpu::isFlowOver(const std::vector<uint64_t> &parameters) const {
+  std::vector<uint64_t> numbers;
+  for (uint64_t address : parameters) {
+    if (!check(address, sizeof(uint64_t), "a number").empty())
+      return true; // the launch reports it
+    std::memcpy(&numbers.emplace_back(), reinterpret_cast<void *>(address),
+                sizeof(uint64_t));
+  }
+  auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return uint64_t(std::chrono::nanoseconds(now).count()) >= numbers[0] ||
+         numbers[1];
 }
 
 std::string Gpu::launch(const FunctionState &function, unsigned grid,

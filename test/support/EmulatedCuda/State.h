@@ -42,6 +42,11 @@ struct Operation {
   enum class Kind { Work, Record, Wait } kind = Kind::Work;
   std::function<std::string()> work;
   std::shared_ptr<Record> record;
+  /// Whether work that waits for the clock would end now; null: it does not
+  /// wait.
+  std::function<bool()> isDue = nullptr;
+
+  bool canGoOn() const;
 };
 
 struct StreamState {
@@ -92,6 +97,8 @@ public:
   std::string check(uint64_t address, size_t bytes, const char *what) const;
   /// Returns the allocation that has an address; bytes 0 if none has.
   GpuBuffer find(uint64_t address) const;
+  /// Returns whether a launch of heddle_end_flow would end now.
+  bool isFlowOver(const std::vector<uint64_t> &parameters) const;
 
   // Streams.
   std::set<StreamState *> streams;

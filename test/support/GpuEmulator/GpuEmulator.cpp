@@ -78,6 +78,10 @@ uint64_t compareAndExchange(uint64_t *address, uint64_t expected,
                               __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return expected;
 }
+uint64_t load(const uint64_t *address, int) {
+  access<sizeof(uint64_t), false>(const_cast<uint64_t *>(address));
+  return __atomic_load_n(address, __ATOMIC_RELAXED);
+}
 void ignore(void *) {}
 void ignoreNothing() {}
 
@@ -119,6 +123,7 @@ Symbols getSymbols() {
   addAccesses<4>(symbols);
   addAccesses<8>(symbols);
   addAccesses<16>(symbols);
+  symbols["__tsan_atomic64_load"] = reinterpret_cast<void *>(&load);
   symbols["__tsan_atomic64_compare_exchange_val"] =
       reinterpret_cast<void *>(&compareAndExchange);
   symbols["__tsan_func_entry"] = reinterpret_cast<void *>(&ignore);
@@ -172,13 +177,12 @@ GpuEmulator::compile(ModuleOp module) {
   if (!machine)
     return machine.takeError();
   std::optional<llvm::Expected<std::unique_ptr<llvm::Module>>> made;
-  LogicalResult emitted =
-      emitPtx(module, "sm_80", [&](llvm::Module &code) {
-        made.emplace(compileForHost(code, *context, **machine));
-        // Nobody reads the PTX, so none is generated for the bodies.
-        for (llvm::Function &function : code)
-          function.deleteBody();
-      });
+  LogicalResult emitted = emitPtx(module, "sm_80", [&](llvm::Module &code) {
+    made.emplace(compileForHost(code, *context, **machine));
+    // Nobody reads the PTX, so none is generated for the bodies.
+    for (llvm::Function &function : code)
+      function.deleteBody();
+  });
   if (made && !*made)
     return made->takeError();
   if (!made || failed(emitted))

@@ -10,6 +10,7 @@
 #include "test/unit/Runtime/Communicators/World.h"
 
 #include <array>
+#include <thread>
 
 using namespace heddle;
 using namespace heddle::runtime;
@@ -115,10 +116,8 @@ protected:
           std::make_unique<cuda::CudaDevice>(each == &peer, *card, kernels, 1);
       ASSERT_TRUE((*each)->start(2).ok());
     }
-    Links links({"all", {{"all", 3, 0.002, 1e6}}}, 3);
-    auto made = cuda::LinkClocks::create(*device, links);
-    ASSERT_TRUE(made.ok()) << made.message();
-    clocks = *made;
+    clocks = clocksOf(0.002);
+    ASSERT_TRUE(clocks);
     ends = *device->reserve(3 * sizeof(uint64_t));
   }
   void TearDown() override {
@@ -126,10 +125,27 @@ protected:
     device.reset();
     EXPECT_EQ(emulated::takeFault(), "");
   }
+  /// Links of some latency, in seconds. The timeout is 20 s.
+  std::shared_ptr<const cuda::LinkClocks> clocksOf(double latency) {
+    Links links({"all", {{"all", 3, latency, 1e6}}}, 3);
+    auto made =
+        cuda::LinkClocks::create(*device, links, std::chrono::seconds(20));
+    EXPECT_TRUE(made.ok()) << made.message();
+    return made.ok() ? *made : nullptr;
+  }
+  std::unique_ptr<Communicator>
+  communicatorOf(cuda::CudaDevice &rank,
+                 std::shared_ptr<const cuda::LinkClocks> links) {
+    std::vector<GroupView> views{{{0, 1}, rank.rank}};
+    return std::make_unique<cuda::CudaCommunicator>(rank, 0, views, meetings,
+                                                    std::move(links));
+  }
   static cuda::Address after(cuda::Address address, int64_t numbers) {
     return address + uint64_t(numbers) * sizeof(uint64_t);
   }
 
+  const std::shared_ptr<cuda::Meetings> meetings =
+      std::make_shared<cuda::Meetings>(std::chrono::seconds(20));
   std::unique_ptr<cuda::CudaDevice> device, peer;
   std::shared_ptr<const cuda::LinkClocks> clocks;
   cuda::Address ends = 0;
@@ -162,13 +178,8 @@ TEST_F(LinkClocksTest, FlowsOfALinkFollowEachOther) {
 }
 
 TEST_F(LinkClocksTest, TheReceiverWaitsForTheLink) {
-  auto meetings = std::make_shared<cuda::Meetings>(std::chrono::seconds(20));
-  auto communicatorOf = [&](cuda::CudaDevice &rank) {
-    std::vector<GroupView> views{{{0, 1}, rank.rank}};
-    return std::unique_ptr<Communicator>(
-        new cuda::CudaCommunicator(rank, 0, views, meetings, clocks));
-  };
-  auto sender = communicatorOf(*device), receiver = communicatorOf(*peer);
+  auto sender = communicatorOf(*device, clocks);
+  auto receiver = communicatorOf(*peer, clocks);
   auto data = *device->allocate(4000), copy = *peer->allocate(4000);
   // Nobody waits for the sender's stream. It may run behind the receiver's.
   for (int i = 0; i < 16; ++i) {
@@ -190,13 +201,42 @@ TEST_F(LinkClocksTest, ARepeatedGraphWaitsAgain) {
       ASSERT_TRUE(
           clocks->begin(*device, 1, clocks->links().transfer(0, 1, 3000), ends)
               .ok());
-      ASSERT_TRUE(cuda::LinkClocks::end(*device, 1, ends).ok());
+      ASSERT_TRUE(clocks->end(*device, 1, ends).ok());
       ASSERT_TRUE(device->endRun().ok());
     }
     ASSERT_TRUE(device->synchronize().ok());
     EXPECT_GE(now() - before, 5'000'000) << run;
   }
   EXPECT_EQ(emulated::takeCounts().graphLaunches, 3);
+}
+
+TEST_F(LinkClocksTest, AFlowBeyondTheTimeoutIsRefused) {
+  auto sender = communicatorOf(*device, clocks);
+  auto data = *device->allocate(4);
+  Status status = sender->send(0, 1, HEDDLE_RT_F32, data->data(), 6'000'000);
+  EXPECT_EQ(status.message(),
+            "send of 24000000 bytes: expected at most 20 s on the emulated "
+            "links, the timeout of collectives, got 24.002 s: raise the "
+            "bandwidth of the emulated cluster");
+}
+
+TEST_F(LinkClocksTest, OtherStreamsGoOnUntilAFailureEndsTheFlow) {
+  int64_t before = now();
+  auto sender = communicatorOf(*device, clocksOf(15));
+  auto data = *device->allocate(4), other = *device->allocate(4);
+  ASSERT_TRUE(sender->send(0, 1, HEDDLE_RT_F32, data->data(), 1).ok());
+  const cuda::Driver &driver = device->gpu().driver();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(device->fillZero(1, other->data(), 4).ok());
+    ASSERT_EQ(driver.streamSynchronize(device->stream(1)), cuda::kSuccess);
+  }
+  EXPECT_LT(now() - before, 10'000'000'000);
+  // Another thread already waits for the stream of the flow.
+  std::thread waiting([&] { EXPECT_TRUE(device->synchronize().ok()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  sender->abort(error("another rank has failed"));
+  waiting.join();
+  EXPECT_LT(now() - before, 10'000'000'000);
 }
 
 } // namespace

@@ -65,7 +65,8 @@ public:
       Status started = device->start(1);
       EXPECT_TRUE(started.ok()) << started.message();
       if (options.network && !clocks) {
-        auto made = cuda::LinkClocks::create(*device, options.network->links());
+        auto made = cuda::LinkClocks::create(*device, options.network->links(),
+                                             options.timeout);
         EXPECT_TRUE(made.ok()) << made.message();
         clocks = *made;
       }

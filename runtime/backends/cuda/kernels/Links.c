@@ -35,11 +35,11 @@ KERNEL heddle_begin_flow(const uint64_t *loads, int64_t count, uint64_t *clocks,
   *end = last;
 }
 
-/// Ends no earlier than the flow.
-KERNEL heddle_end_flow(const uint64_t *end) {
+/// Ends no earlier than the flow, unless the host sets `isStopped` meanwhile.
+KERNEL heddle_end_flow(const uint64_t *end, const uint64_t *isStopped) {
   if (thread() != 0)
     return;
   uint64_t last = *end;
-  while (now() < last)
+  while (now() < last && !__atomic_load_n(isStopped, __ATOMIC_RELAXED))
     __nvvm_nanosleep(500);
 }
