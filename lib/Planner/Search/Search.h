@@ -68,6 +68,7 @@ private:
   llvm::Error checkRequest() const;
   llvm::Error checkStated();
   llvm::Expected<CountModel> countSmallPrograms();
+  llvm::Expected<SearchEntry> makeEntry(Candidate candidate);
   llvm::Error makeEntries();
   void lowerMemory(int64_t bytes);
   llvm::Error answer(bool isFirst);

@@ -204,6 +204,7 @@ TEST(FindPlan, EndsWithinOnePercentOfTheBound) {
         "the lower bound of the time is within 1 % of the best plan's")
       near = skipped.count;
     EXPECT_EQ(skipped.reason.find("not compiled"), std::string::npos);
+    EXPECT_EQ(skipped.reason.find("compiled stages"), std::string::npos);
   }
   EXPECT_EQ(candidates, report.candidates);
   EXPECT_GT(near, 0);
@@ -232,9 +233,11 @@ TEST(FindPlan, DecidesOperatorsUnlessTheirBoundIsNear) {
   EXPECT_LT(report.compiled, 12);
   EXPECT_GE(countDecided(report), 1);
   EXPECT_TRUE(report.winner.decidesOperators);
-  for (const JudgedCandidate &judged : report.judged)
+  for (const JudgedCandidate &judged : report.judged) {
     EXPECT_EQ(judged.figures.exposure.has_value(),
               judged.candidate.decidesOperators && judged.error.empty());
+    EXPECT_GT(judged.bound, 0) << judged.candidate.getName();
+  }
 }
 
 // If no communication is hidden, all of it is exposed, and the prices predict
