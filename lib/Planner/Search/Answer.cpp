@@ -5,6 +5,7 @@
 #include "Search.h"
 #include "heddle/PlanVerifier/Fingerprint.h"
 #include "heddle/Simulate/Report.h"
+#include <limits>
 
 using namespace mlir;
 using namespace heddle;
@@ -187,6 +188,23 @@ const JudgedCandidate *PlanSearch::getSmallest() const {
   return least;
 }
 
+/// Returns a lower bound of the bytes that the candidate needs, with any of its
+/// operators in slices. Programs of few layers prove nothing.
+double PlanSearch::getProvenMemory(const SearchEntry &entry) const {
+  const Candidate &candidate = entry.candidate;
+  if (entry.isJudged) {
+    const JudgedCandidate &judged = report.judged[entry.judged];
+    bool canSplit = candidate.mesh.pipeline == 1 && !candidate.decidesOperators;
+    if (judged.isWhole && judged.error.empty() && !canSplit)
+      return double(judged.figures.getNeededMemory());
+  }
+  // Bounds of memory know neither a stated storage nor the operators that are
+  // decided one by one.
+  if (request.stated || candidate.decidesOperators)
+    return 0;
+  return std::max(0.0, getLeastMemory(entry));
+}
+
 /// Finds the candidate that needs least memory, and its largest consumers.
 llvm::Error PlanSearch::explainInfeasible() {
   const JudgedCandidate *least = getSmallest();
@@ -206,15 +224,10 @@ llvm::Error PlanSearch::explainInfeasible() {
   }
   report.winner = least->candidate;
   report.figures = least->figures;
-  // Bounds of memory know neither a stated storage nor the operators that are
-  // decided one by one. Without stages, a judged candidate may need less memory
-  // if more of its operators run in slices.
-  auto bound = request.stated ? 0. : double(least->figures.getNeededMemory());
+  double bound = std::numeric_limits<double>::infinity();
   for (const SearchEntry &entry : entries)
-    if (!entry.candidate.decidesOperators &&
-        (!entry.isJudged || entry.candidate.mesh.pipeline == 1))
-      bound = std::min(bound, getLeastMemory(entry));
-  report.memoryBound = std::max(int64_t(0), int64_t(bound));
+    bound = std::min(bound, getProvenMemory(entry));
+  report.memoryBound = int64_t(bound);
   for (const MemoryPart &part : getMemoryParts(least->figures.memory))
     report.consumers.push_back({part.name.str(), part.bytes});
   llvm::sort(report.consumers, [](const auto &a, const auto &b) {

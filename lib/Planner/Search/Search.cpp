@@ -167,6 +167,7 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
     improveBounds(entry->stages);
   for (auto [entry, task, result] : llvm::zip(round, tasks, results)) {
     entry->isJudged = true;
+    entry->judged = report.judged.size();
     JudgedCandidate &judged = report.judged.emplace_back();
     judged.candidate = task.candidate;
     judged.bound = entry->counted;

@@ -33,6 +33,7 @@ struct SearchEntry {
   CorrectionKeys keys = {};
   double counted = 0; ///< lower bound of the seconds, by counting alone
   bool isJudged = false;
+  size_t judged = 0; ///< index into PlanReport::judged, if it is judged
   /// Whether a schedule that compared this candidate was judged.
   bool isCovered = false;
   /// Whether `bounds` has the predicted time of a pipeline whose stages have
@@ -116,6 +117,7 @@ private:
   double getLeastMemory(const SearchEntry &entry) const {
     return entry.bounds.state + entry.bounds.kept - double(extraMemory);
   }
+  double getProvenMemory(const SearchEntry &entry) const;
   /// Returns whether the candidate may fit, by its bounds. A predicted memory
   /// that slightly exceeds the limit may fit with all layers.
   bool hasRoom(const SearchEntry &entry) const {
