@@ -282,6 +282,9 @@ struct PlanReport {
   /// of a judged candidate if the limit of work ended the search before all
   /// candidates were judged, or if further slices might need less.
   int64_t memoryBound = 0;
+  /// If nothing fits: the candidates that may fit by their lower bounds, and
+  /// which programs of few layers predict not to fit.
+  int64_t infeasiblePredictions = 0;
 };
 
 struct PlanProgress {

@@ -131,19 +131,24 @@ void PlanSearch::judgeSmallestWhole(int64_t most, bool statesLeast) {
   if (!request.compilesWinner)
     return;
   while (most-- > 0 && !getBest() && !observer.isInterrupted()) {
-    JudgedCandidate *least = nullptr;
-    for (JudgedCandidate &judged : report.judged)
-      if (!judged.isWhole && judged.error.empty() &&
-          (!least ||
-           judged.figures.getNeededMemory() < least->figures.getNeededMemory()))
-        least = &judged;
-    if (!least)
+    const JudgedCandidate *smallest = getSmallest();
+    JudgedCandidate *next = nullptr;
+    for (const SearchEntry &entry : entries) {
+      if (!entry.isJudged)
+        continue;
+      JudgedCandidate &judged = report.judged[entry.judged];
+      if (judged.isWhole || !judged.error.empty())
+        continue;
+      int64_t needed = judged.figures.getNeededMemory();
+      bool mayFit = double(needed) <= kMayShrink * double(memory) &&
+                    getProvenMemory(entry) <= double(memory);
+      if ((mayFit || (statesLeast && &judged == smallest)) &&
+          (!next || needed < next->figures.getNeededMemory()))
+        next = &judged;
+    }
+    if (!next)
       return;
-    bool mayFit =
-        double(least->figures.getNeededMemory()) <= kMayShrink * double(memory);
-    if (!mayFit && !(statesLeast && getSmallest() == least))
-      return;
-    judgeWhole(*least);
+    judgeWhole(*next);
     best = findBest(report.judged, [](size_t) { return true; });
   }
 }
@@ -228,6 +233,7 @@ llvm::Error PlanSearch::explainInfeasible() {
   for (const SearchEntry &entry : entries)
     bound = std::min(bound, getProvenMemory(entry));
   report.memoryBound = int64_t(bound);
+  report.infeasiblePredictions = countInfeasiblePredictions();
   for (const MemoryPart &part : getMemoryParts(least->figures.memory))
     report.consumers.push_back({part.name.str(), part.bytes});
   llvm::sort(report.consumers, [](const auto &a, const auto &b) {

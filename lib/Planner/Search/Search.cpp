@@ -244,6 +244,19 @@ int64_t PlanSearch::countPredictions() const {
          });
 }
 
+/// Returns the number of candidates of which only programs of few layers
+/// predict that they do not fit.
+int64_t PlanSearch::countInfeasiblePredictions() const {
+  return llvm::count_if(entries, [&](const SearchEntry &entry) {
+    if (getProvenMemory(entry) > double(memory))
+      return false;
+    if (!entry.isJudged)
+      return isPredictedTooLarge(entry);
+    const JudgedCandidate &judged = report.judged[entry.judged];
+    return !judged.isWhole && judged.error.empty();
+  });
+}
+
 /// Returns the seconds below which a plan is notably better than the best one:
 /// by more than simulations can resolve.
 double PlanSearch::getEnough() const {
@@ -353,7 +366,9 @@ llvm::Error PlanSearch::answer(bool isFirst) {
     judgeSmallestWhole(1, /*statesLeast=*/false);
     if (!getBest())
       splitLargest();
-    judgeSmallestWhole(kMostWhole, /*statesLeast=*/true);
+    judgeSmallestWhole(
+        std::max(kMostWhole, mostCompiled - judges.getNumCompiled()),
+        /*statesLeast=*/true);
     if (llvm::Error problem = judgeWinner(numWhole))
       return problem;
   }

@@ -97,6 +97,7 @@ private:
   llvm::Error recordPrediction(Plan &plan);
   double getBound() const;
   int64_t countPredictions() const;
+  int64_t countInfeasiblePredictions() const;
   double getEnough() const;
   bool isGoodEnough() const;
   void summarize();

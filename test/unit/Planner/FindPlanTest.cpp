@@ -367,6 +367,29 @@ TEST(FindPlan, SaysWhatIsLeastIfNothingFits) {
   EXPECT_GE(report.consumers[0].second, report.consumers[1].second);
 }
 
+// Before the planner says that nothing fits, it compiles with all layers what
+// may fit, as far as the limit of work allows.
+TEST(FindPlan, CompilesAllLayersBeforeNothingFits) {
+  PlanRequest request = makeRequest(2, 16, {6, 64, 4, 64, 16});
+  request.pins.pipeline = 2;
+  request.pins.subBatches = 1;
+  request.pins.recompute = RecomputeMode::None;
+  request.pins.overlap = Overlap::None;
+  request.memory = request.cluster.device.memory = 3400000;
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  ASSERT_FALSE(report.plan.has_value());
+  EXPECT_EQ(report.infeasiblePredictions, 0);
+  int64_t numWhole = 0;
+  for (const JudgedCandidate &judged : report.judged) {
+    numWhole += judged.isWhole;
+    if (!judged.isWhole)
+      EXPECT_GT(judged.figures.getNeededMemory(), 2 * request.memory)
+          << judged.candidate.getName();
+  }
+  EXPECT_GT(numWhole, 4);
+}
+
 // A limit of work that is too large to be multiplied is no limit.
 TEST(FindPlan, WorksAsMuchAsItMay) {
   PlanRequest request = makeRequest(2, 2, small);
