@@ -238,6 +238,8 @@ struct JudgedCandidate {
   bool isWhole = false;
   /// Why the candidate could not be compiled or simulated; empty if it was.
   std::string error;
+  /// Whether the error is that few layers do not stand for all.
+  bool isUnknown = false;
 };
 
 /// The candidates that were never compiled for one reason, or the meshes and

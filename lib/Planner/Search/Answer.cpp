@@ -109,6 +109,8 @@ void PlanSearch::judgeWhole(JudgedCandidate &judged) {
   llvm::Expected<Judgement> whole =
       judges.first().judge(judged.candidate, request.program.layers);
   judged.isWhole = true;
+  judged.isUnknown = false;
+  judged.error.clear();
   if (!whole) {
     judged.error = llvm::toString(whole.takeError());
     judged.fits = false;
@@ -125,26 +127,32 @@ static constexpr double kMayShrink = 2;
 /// While nothing fits, compiles the candidates that need least memory with all
 /// layers, at most `most` of them. The scheduler saves memory only if the
 /// program exceeds the limit, which few layers may not do. So their
-/// extrapolated memory may exceed that of all layers by far. If `statesLeast`,
-/// also compiles the candidate that needs least if it cannot fit.
+/// extrapolated memory may exceed that of all layers by far. Where few layers
+/// do not stand for all, the estimate counts. If `statesLeast`, also compiles
+/// the candidate that needs least if it cannot fit.
 void PlanSearch::judgeSmallestWhole(int64_t most, bool statesLeast) {
   if (!request.compilesWinner)
     return;
   while (most-- > 0 && !getBest() && !observer.isInterrupted()) {
     const JudgedCandidate *smallest = getSmallest();
     JudgedCandidate *next = nullptr;
+    double least = 0;
     for (const SearchEntry &entry : entries) {
       if (!entry.isJudged)
         continue;
       JudgedCandidate &judged = report.judged[entry.judged];
-      if (judged.isWhole || !judged.error.empty())
+      if (judged.isWhole || (!judged.error.empty() && !judged.isUnknown))
         continue;
-      int64_t needed = judged.figures.getNeededMemory();
-      bool mayFit = double(needed) <= kMayShrink * double(memory) &&
+      double needed = judged.isUnknown
+                          ? getMemory(entry)
+                          : double(judged.figures.getNeededMemory());
+      bool mayFit = needed <= kMayShrink * double(memory) &&
                     getProvenMemory(entry) <= double(memory);
-      if ((mayFit || (statesLeast && &judged == smallest)) &&
-          (!next || needed < next->figures.getNeededMemory()))
+      bool isLeast = !smallest || &judged == smallest;
+      if ((mayFit || (statesLeast && isLeast)) && (!next || needed < least)) {
         next = &judged;
+        least = needed;
+      }
     }
     if (!next)
       return;

@@ -173,7 +173,9 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
     judged.bound = entry->counted;
     judged.isWhole = !judges.first().extrapolates(judged.candidate);
     if (!result) {
-      judged.error = llvm::toString(result.takeError());
+      llvm::Error problem = result.takeError();
+      judged.isUnknown = problem.isA<FewLayersError>();
+      judged.error = llvm::toString(std::move(problem));
     } else {
       judged.figures = *result;
       // A program of few layers may be scheduled unlike one of many. Bounds
@@ -221,7 +223,7 @@ double PlanSearch::getBound() const {
   double bound = best < 0 ? std::numeric_limits<double>::infinity()
                           : getBest()->figures.seconds;
   for (const SearchEntry &entry : entries)
-    if (!entry.isJudged && hasRoom(entry))
+    if (isOpen(entry) && hasRoom(entry))
       bound = std::min(bound, entry.bounds.seconds);
   for (const JudgedCandidate &judged : report.judged)
     if (judged.fits)
@@ -234,7 +236,7 @@ double PlanSearch::getBound() const {
 int64_t PlanSearch::countPredictions() const {
   return llvm::count_if(entries,
                         [&](const SearchEntry &entry) {
-                          return !entry.isJudged &&
+                          return isOpen(entry) &&
                                  entry.counted < report.bound &&
                                  getLeastMemory(entry) <= double(memory);
                         }) +
@@ -253,7 +255,7 @@ int64_t PlanSearch::countInfeasiblePredictions() const {
     if (!entry.isJudged)
       return isPredictedTooLarge(entry);
     const JudgedCandidate &judged = report.judged[entry.judged];
-    return !judged.isWhole && judged.error.empty();
+    return !judged.isWhole && (judged.error.empty() || judged.isUnknown);
   });
 }
 

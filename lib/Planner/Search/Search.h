@@ -128,6 +128,10 @@ private:
   bool isPredictedTooLarge(const SearchEntry &entry) const {
     return entry.predictedMemory > double(memory) * (1 + kNearMiss);
   }
+  /// Returns whether nothing is known of the candidate but its bounds.
+  bool isOpen(const SearchEntry &entry) const {
+    return !entry.isJudged || report.judged[entry.judged].isUnknown;
+  }
   /// Returns the judged candidate that needs least memory; null if none could
   /// be compiled.
   const JudgedCandidate *getSmallest() const;

@@ -390,6 +390,35 @@ TEST(FindPlan, CompilesAllLayersBeforeNothingFits) {
   EXPECT_GT(numWhole, 4);
 }
 
+// By programs of few layers that have many more parameters, all layers would
+// have a negative number of them. Such candidates are compiled with all layers
+// if nothing else fits. The others count by their bounds.
+TEST(FindPlan, CompilesAllLayersIfFewDoNotStandForThem) {
+  constexpr GptShape deep = {12, 32, 4, 64, 16};
+  PlanRequest request = makeRequest(2, 4, deep);
+  PlanRequest large = makeRequest(2, 4, {12, 32, 4, 4096, 16});
+  request.program.make = [few = large.program.make, all = request.program.make](
+                             MLIRContext &context, const ProgramSize &size) {
+    return (size.layers.value_or(12) <= 2 ? few : all)(context, size);
+  };
+  request.pins.pipeline = request.pins.microBatches = 1;
+  request.pins.subBatches = 1;
+  request.pins.recompute = RecomputeMode::None;
+  request.pins.overlap = Overlap::None;
+  request.mostCompiled = 3;
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  ASSERT_TRUE(report.plan.has_value());
+  EXPECT_FALSE(report.isExtrapolated);
+  int64_t numUnknown = 0;
+  for (const JudgedCandidate &judged : report.judged)
+    if (judged.isUnknown) {
+      ++numUnknown;
+      EXPECT_LE(report.bound, judged.bound) << judged.candidate.getName();
+    }
+  EXPECT_GT(numUnknown, 0);
+}
+
 // A limit of work that is too large to be multiplied is no limit.
 TEST(FindPlan, WorksAsMuchAsItMay) {
   PlanRequest request = makeRequest(2, 2, small);
