@@ -260,8 +260,9 @@ struct PlanReport {
   /// Whether the figures are those of few layers, extrapolated.
   bool isExtrapolated = false;
   /// No candidate of the search space takes less: the least of the lower bounds
-  /// of candidates that were not judged and the time of the plan. Judged ones
-  /// count by their simulated times, even if extrapolated from few layers.
+  /// of candidates that were not judged and the time of the plan. This is a
+  /// proof only if `boundPredictions` is 0. Judged ones count by their
+  /// simulated times, even if extrapolated from few layers, unless `isUnknown`.
   /// Candidates that run further operators in slices count only if judged.
   double bound = 0;
   /// The candidates whose lower bound is below `bound`, and which programs of

@@ -178,8 +178,9 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
       judged.error = llvm::toString(std::move(problem));
     } else {
       judged.figures = *result;
-      // A program of few layers may be scheduled unlike one of many. Bounds
-      // hold for all.
+      // A program of few layers may be scheduled unlike one of many, and
+      // promise less than the lower bound, or than the times of its compiled
+      // stages.
       if (!judged.isWhole)
         judged.figures.seconds =
             std::max(judged.figures.seconds, entry->bounds.seconds);
