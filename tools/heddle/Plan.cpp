@@ -201,6 +201,13 @@ static void printReport(const PlanSearch &search, const std::string &command) {
   else if (!report.plan && report.compiled >= request.mostCompiled)
     llvm::outs() << "--work " << request.mostCompiled
                  << " is used up: a candidate that was not compiled may fit\n";
+  if (int64_t count = report.infeasiblePredictions; !report.plan && count > 0)
+    llvm::outs() << count
+                 << (count == 1
+                         ? " candidate counts by programs of few layers: "
+                           "it may fit\n"
+                         : " candidates count by programs of few "
+                           "layers: one of them may fit\n");
   auto printSkipped = [&](bool areCandidates, const char *heading) {
     for (const SkippedCandidates &skipped : report.skipped)
       if (skipped.isCandidate == areCandidates) {
@@ -293,6 +300,7 @@ static void writeReport(const PlanSearch &search, const std::string &command) {
     } else {
       if (report.memoryBound > 0)
         out.attribute("memory_bound", report.memoryBound);
+      out.attribute("infeasible_predictions", report.infeasiblePredictions);
       out.attributeArray("consumers", [&] {
         for (const auto &[name, bytes] : report.consumers)
           out.object([&] {

@@ -39,8 +39,10 @@ struct BatchChoice {
 /// Finds plans for `request.program.rows` and doubles the rows until a doubling
 /// raises the throughput by less than 2 %, or has no plan. The answer is the
 /// number of rows before the last doubling. While nothing fits, or pins cannot
-/// hold, three doublings are tried: a pipeline needs as many rows as stages. If
-/// the answer does not fit with all layers, half as many rows are planned. The
+/// hold, three doublings are tried: a pipeline needs as many rows as stages.
+/// Programs of few layers decide all this. If none of them fits, the smallest
+/// number of rows is planned with all layers. If the answer does not fit with
+/// all layers, half as many rows are planned. The
 /// request's limit of compilations holds for each number. An interrupted search
 /// ends with the best so far. The program must be one of any number of rows,
 /// and there is no profile of blocks.

@@ -238,6 +238,8 @@ struct JudgedCandidate {
   bool isWhole = false;
   /// Why the candidate could not be compiled or simulated; empty if it was.
   std::string error;
+  /// Whether the error is that few layers do not stand for all.
+  bool isUnknown = false;
 };
 
 /// The candidates that were never compiled for one reason, or the meshes and
@@ -258,8 +260,9 @@ struct PlanReport {
   /// Whether the figures are those of few layers, extrapolated.
   bool isExtrapolated = false;
   /// No candidate of the search space takes less: the least of the lower bounds
-  /// of candidates that were not judged and the time of the plan. Judged ones
-  /// count by their simulated times, even if extrapolated from few layers.
+  /// of candidates that were not judged and the time of the plan. This is a
+  /// proof only if `boundPredictions` is 0. Judged ones count by their
+  /// simulated times, even if extrapolated from few layers, unless `isUnknown`.
   /// Candidates that run further operators in slices count only if judged.
   double bound = 0;
   /// The candidates whose lower bound is below `bound`, and which programs of
@@ -282,6 +285,9 @@ struct PlanReport {
   /// of a judged candidate if the limit of work ended the search before all
   /// candidates were judged, or if further slices might need less.
   int64_t memoryBound = 0;
+  /// If nothing fits: the candidates that may fit by their lower bounds, and
+  /// which programs of few layers predict not to fit.
+  int64_t infeasiblePredictions = 0;
 };
 
 struct PlanProgress {

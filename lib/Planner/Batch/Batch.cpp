@@ -79,10 +79,26 @@ llvm::Expected<BatchChoice> heddle::findBatch(const PlanRequest &request,
   }
   if (!hasReport)
     return llvm::createStringError(problem);
-  if (!request.compilesWinner || !choice.report.plan)
+  if (!request.compilesWinner)
     return std::move(choice);
-  // With all layers, fewer rows may be the most that fit.
   sized.compilesWinner = true;
+  if (!choice.report.plan) {
+    // All layers may need less memory than few layers predict.
+    sized.program.rows = choice.rows;
+    observer.plansBatch(choice.rows);
+    llvm::Expected<PlanReport> report = findPlan(sized, observer);
+    if (!report)
+      return report.takeError();
+    choice.report = std::move(*report);
+    auto smallest = llvm::find_if(choice.tried, [&](const BatchPoint &point) {
+      return point.rows == choice.rows;
+    });
+    if (choice.report.plan)
+      *smallest = {choice.rows, choice.report.winner,
+                   choice.report.figures.seconds};
+    return std::move(choice);
+  }
+  // With all layers, fewer rows may be the most that fit.
   for (const BatchPoint &point : llvm::reverse(choice.tried)) {
     if (point.rows > choice.rows || point.seconds <= 0)
       continue;

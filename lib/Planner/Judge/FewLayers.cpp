@@ -15,13 +15,16 @@ static constexpr double kMostSaved = 0.6, kSlack = 0.03;
 /// How often the operators of few layers are decided again for less memory.
 static constexpr int kMostLowerLimits = 3;
 
+char FewLayersError::ID = 0;
+
 llvm::Error heddle::checkExtrapolated(const PlanFigures &figures) {
   for (const MemoryPart &part : getMemoryParts(figures.memory))
     if (part.bytes < 0)
-      return llvm::createStringError(
+      return llvm::make_error<FewLayersError>(
           "programs of few layers do not stand for all: by them, " +
-          part.name.str() + " would take " + std::to_string(part.bytes) +
-          " bytes");
+              part.name.str() + " would take " + std::to_string(part.bytes) +
+              " bytes",
+          llvm::inconvertibleErrorCode());
   return llvm::Error::success();
 }
 

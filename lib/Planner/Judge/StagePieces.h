@@ -64,8 +64,15 @@ struct StageScales {
   double update = 1, optimizerState = 1;
 };
 
-/// Returns an error if a part of the memory is negative, so that programs of
-/// few layers do not stand for all.
+/// Programs of few layers do not stand for all.
+class FewLayersError
+    : public llvm::ErrorInfo<FewLayersError, llvm::StringError> {
+public:
+  using ErrorInfo::ErrorInfo;
+  static char ID;
+};
+
+/// Returns a FewLayersError if a part of the memory is negative.
 llvm::Error checkExtrapolated(const PlanFigures &figures);
 
 /// Predicts pipelines from two compiled ones, which differ in their layers.

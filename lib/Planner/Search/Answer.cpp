@@ -5,6 +5,7 @@
 #include "Search.h"
 #include "heddle/PlanVerifier/Fingerprint.h"
 #include "heddle/Simulate/Report.h"
+#include <limits>
 
 using namespace mlir;
 using namespace heddle;
@@ -108,6 +109,8 @@ void PlanSearch::judgeWhole(JudgedCandidate &judged) {
   llvm::Expected<Judgement> whole =
       judges.first().judge(judged.candidate, request.program.layers);
   judged.isWhole = true;
+  judged.isUnknown = false;
+  judged.error.clear();
   if (!whole) {
     judged.error = llvm::toString(whole.takeError());
     judged.fits = false;
@@ -124,25 +127,36 @@ static constexpr double kMayShrink = 2;
 /// While nothing fits, compiles the candidates that need least memory with all
 /// layers, at most `most` of them. The scheduler saves memory only if the
 /// program exceeds the limit, which few layers may not do. So their
-/// extrapolated memory may exceed that of all layers by far. If `statesLeast`,
-/// also compiles the candidate that needs least if it cannot fit.
+/// extrapolated memory may exceed that of all layers by far. Where few layers
+/// do not stand for all, the estimate counts. If `statesLeast`, also compiles
+/// the candidate that needs least if it cannot fit.
 void PlanSearch::judgeSmallestWhole(int64_t most, bool statesLeast) {
   if (!request.compilesWinner)
     return;
   while (most-- > 0 && !getBest() && !observer.isInterrupted()) {
-    JudgedCandidate *least = nullptr;
-    for (JudgedCandidate &judged : report.judged)
-      if (!judged.isWhole && judged.error.empty() &&
-          (!least ||
-           judged.figures.getNeededMemory() < least->figures.getNeededMemory()))
-        least = &judged;
-    if (!least)
+    const JudgedCandidate *smallest = getSmallest();
+    JudgedCandidate *next = nullptr;
+    double least = 0;
+    for (const SearchEntry &entry : entries) {
+      if (!entry.isJudged)
+        continue;
+      JudgedCandidate &judged = report.judged[entry.judged];
+      if (judged.isWhole || (!judged.error.empty() && !judged.isUnknown))
+        continue;
+      double needed = judged.isUnknown
+                          ? getMemory(entry)
+                          : double(judged.figures.getNeededMemory());
+      bool mayFit = needed <= kMayShrink * double(memory) &&
+                    getProvenMemory(entry) <= double(memory);
+      bool isLeast = !smallest || &judged == smallest;
+      if ((mayFit || (statesLeast && isLeast)) && (!next || needed < least)) {
+        next = &judged;
+        least = needed;
+      }
+    }
+    if (!next)
       return;
-    bool mayFit =
-        double(least->figures.getNeededMemory()) <= kMayShrink * double(memory);
-    if (!mayFit && !(statesLeast && getSmallest() == least))
-      return;
-    judgeWhole(*least);
+    judgeWhole(*next);
     best = findBest(report.judged, [](size_t) { return true; });
   }
 }
@@ -187,6 +201,23 @@ const JudgedCandidate *PlanSearch::getSmallest() const {
   return least;
 }
 
+/// Returns a lower bound of the bytes that the candidate needs, with any of its
+/// operators in slices. Programs of few layers prove nothing.
+double PlanSearch::getProvenMemory(const SearchEntry &entry) const {
+  const Candidate &candidate = entry.candidate;
+  if (entry.isJudged) {
+    const JudgedCandidate &judged = report.judged[entry.judged];
+    bool canSplit = candidate.mesh.pipeline == 1 && !candidate.decidesOperators;
+    if (judged.isWhole && judged.error.empty() && !canSplit)
+      return double(judged.figures.getNeededMemory());
+  }
+  // Bounds of memory know neither a stated storage nor the operators that are
+  // decided one by one.
+  if (request.stated || candidate.decidesOperators)
+    return 0;
+  return std::max(0.0, getLeastMemory(entry));
+}
+
 /// Finds the candidate that needs least memory, and its largest consumers.
 llvm::Error PlanSearch::explainInfeasible() {
   const JudgedCandidate *least = getSmallest();
@@ -206,15 +237,11 @@ llvm::Error PlanSearch::explainInfeasible() {
   }
   report.winner = least->candidate;
   report.figures = least->figures;
-  // Bounds of memory know neither a stated storage nor the operators that are
-  // decided one by one. Without stages, a judged candidate may need less memory
-  // if more of its operators run in slices.
-  auto bound = request.stated ? 0. : double(least->figures.getNeededMemory());
+  double bound = std::numeric_limits<double>::infinity();
   for (const SearchEntry &entry : entries)
-    if (!entry.candidate.decidesOperators &&
-        (!entry.isJudged || entry.candidate.mesh.pipeline == 1))
-      bound = std::min(bound, getLeastMemory(entry));
-  report.memoryBound = std::max(int64_t(0), int64_t(bound));
+    bound = std::min(bound, getProvenMemory(entry));
+  report.memoryBound = int64_t(bound);
+  report.infeasiblePredictions = countInfeasiblePredictions();
   for (const MemoryPart &part : getMemoryParts(least->figures.memory))
     report.consumers.push_back({part.name.str(), part.bytes});
   llvm::sort(report.consumers, [](const auto &a, const auto &b) {

@@ -48,20 +48,22 @@ void PlanSearch::decideOperatorsOfBest() {
     if (next < 0)
       break;
     double standard = report.judged[next].figures.seconds;
-    SearchEntry entry;
-    entry.candidate = report.judged[next].candidate;
-    seen.insert(getSizes(entry.candidate));
-    closeSchedule(entry.candidate);
-    entry.candidate.decidesOperators = true;
-    entry.index = entries.size();
-    entry.keys = keys.get(entry.candidate);
-    llvm::Expected<CandidateBounds> rated = bounds->rate(entry.candidate);
-    if (rated)
-      entry.bounds.seconds = rated->seconds;
-    else
-      llvm::consumeError(rated.takeError());
+    Candidate candidate = report.judged[next].candidate;
+    seen.insert(getSizes(candidate));
+    closeSchedule(candidate);
+    candidate.decidesOperators = true;
+    llvm::Expected<SearchEntry> entry = makeEntry(std::move(candidate));
+    if (!entry) {
+      llvm::consumeError(entry.takeError());
+      continue;
+    }
+    // Only the bound of the time holds for all plans of the mesh. The times of
+    // compiled stages are those of standard plans.
+    entry->bounds = {};
+    entry->bounds.seconds = entry->counted;
+    entry->stages.clear();
     ++report.candidates;
-    entries.push_back(std::move(entry));
+    entries.push_back(std::move(*entry));
     if (entries.back().bounds.seconds >= getEnough())
       continue;
     size_t index = report.judged.size();

@@ -167,16 +167,20 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
     improveBounds(entry->stages);
   for (auto [entry, task, result] : llvm::zip(round, tasks, results)) {
     entry->isJudged = true;
+    entry->judged = report.judged.size();
     JudgedCandidate &judged = report.judged.emplace_back();
     judged.candidate = task.candidate;
     judged.bound = entry->counted;
     judged.isWhole = !judges.first().extrapolates(judged.candidate);
     if (!result) {
-      judged.error = llvm::toString(result.takeError());
+      llvm::Error problem = result.takeError();
+      judged.isUnknown = problem.isA<FewLayersError>();
+      judged.error = llvm::toString(std::move(problem));
     } else {
       judged.figures = *result;
-      // A program of few layers may be scheduled unlike one of many. Bounds
-      // hold for all.
+      // A program of few layers may be scheduled unlike one of many, and
+      // promise less than the lower bound, or than the times of its compiled
+      // stages.
       if (!judged.isWhole)
         judged.figures.seconds =
             std::max(judged.figures.seconds, entry->bounds.seconds);
@@ -220,7 +224,7 @@ double PlanSearch::getBound() const {
   double bound = best < 0 ? std::numeric_limits<double>::infinity()
                           : getBest()->figures.seconds;
   for (const SearchEntry &entry : entries)
-    if (!entry.isJudged && hasRoom(entry))
+    if (isOpen(entry) && hasRoom(entry))
       bound = std::min(bound, entry.bounds.seconds);
   for (const JudgedCandidate &judged : report.judged)
     if (judged.fits)
@@ -233,7 +237,7 @@ double PlanSearch::getBound() const {
 int64_t PlanSearch::countPredictions() const {
   return llvm::count_if(entries,
                         [&](const SearchEntry &entry) {
-                          return !entry.isJudged &&
+                          return isOpen(entry) &&
                                  entry.counted < report.bound &&
                                  getLeastMemory(entry) <= double(memory);
                         }) +
@@ -241,6 +245,19 @@ int64_t PlanSearch::countPredictions() const {
            return judged.error.empty() && !judged.isWhole &&
                   judged.bound < report.bound;
          });
+}
+
+/// Returns the number of candidates of which only programs of few layers
+/// predict that they do not fit.
+int64_t PlanSearch::countInfeasiblePredictions() const {
+  return llvm::count_if(entries, [&](const SearchEntry &entry) {
+    if (getProvenMemory(entry) > double(memory))
+      return false;
+    if (!entry.isJudged)
+      return isPredictedTooLarge(entry);
+    const JudgedCandidate &judged = report.judged[entry.judged];
+    return !judged.isWhole && (judged.error.empty() || judged.isUnknown);
+  });
 }
 
 /// Returns the seconds below which a plan is notably better than the best one:
@@ -352,7 +369,9 @@ llvm::Error PlanSearch::answer(bool isFirst) {
     judgeSmallestWhole(1, /*statesLeast=*/false);
     if (!getBest())
       splitLargest();
-    judgeSmallestWhole(kMostWhole, /*statesLeast=*/true);
+    judgeSmallestWhole(
+        std::max(kMostWhole, mostCompiled - judges.getNumCompiled()),
+        /*statesLeast=*/true);
     if (llvm::Error problem = judgeWinner(numWhole))
       return problem;
   }

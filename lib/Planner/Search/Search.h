@@ -33,6 +33,7 @@ struct SearchEntry {
   CorrectionKeys keys = {};
   double counted = 0; ///< lower bound of the seconds, by counting alone
   bool isJudged = false;
+  size_t judged = 0; ///< index into PlanReport::judged, if it is judged
   /// Whether a schedule that compared this candidate was judged.
   bool isCovered = false;
   /// Whether `bounds` has the predicted time of a pipeline whose stages have
@@ -68,6 +69,7 @@ private:
   llvm::Error checkRequest() const;
   llvm::Error checkStated();
   llvm::Expected<CountModel> countSmallPrograms();
+  llvm::Expected<SearchEntry> makeEntry(Candidate candidate);
   llvm::Error makeEntries();
   void lowerMemory(int64_t bytes);
   llvm::Error answer(bool isFirst);
@@ -95,6 +97,7 @@ private:
   llvm::Error recordPrediction(Plan &plan);
   double getBound() const;
   int64_t countPredictions() const;
+  int64_t countInfeasiblePredictions() const;
   double getEnough() const;
   bool isGoodEnough() const;
   void summarize();
@@ -115,6 +118,7 @@ private:
   double getLeastMemory(const SearchEntry &entry) const {
     return entry.bounds.state + entry.bounds.kept - double(extraMemory);
   }
+  double getProvenMemory(const SearchEntry &entry) const;
   /// Returns whether the candidate may fit, by its bounds. A predicted memory
   /// that slightly exceeds the limit may fit with all layers.
   bool hasRoom(const SearchEntry &entry) const {
@@ -123,6 +127,10 @@ private:
   }
   bool isPredictedTooLarge(const SearchEntry &entry) const {
     return entry.predictedMemory > double(memory) * (1 + kNearMiss);
+  }
+  /// Returns whether nothing is known of the candidate but its bounds.
+  bool isOpen(const SearchEntry &entry) const {
+    return !entry.isJudged || report.judged[entry.judged].isUnknown;
   }
   /// Returns the judged candidate that needs least memory; null if none could
   /// be compiled.

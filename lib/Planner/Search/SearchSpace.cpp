@@ -95,6 +95,25 @@ llvm::Expected<CountModel> PlanSearch::countSmallPrograms() {
   return CountModel(counts, sizes, sizes);
 }
 
+/// Returns the next entry of the search, with the bounds of its candidate.
+llvm::Expected<SearchEntry> PlanSearch::makeEntry(Candidate candidate) {
+  llvm::Expected<CandidateBounds> rated = bounds->rate(candidate);
+  if (!rated)
+    return rated.takeError();
+  // Stated storage may shard variables over more devices than the candidate
+  // does.
+  if (request.stated && !request.stated->storage.empty())
+    rated->state /= double(request.devices);
+  SearchEntry entry;
+  entry.bounds = *rated;
+  entry.counted = rated->seconds;
+  entry.index = entries.size();
+  entry.stages = judges.getStagesName(candidate);
+  entry.keys = keys.get(candidate);
+  entry.candidate = std::move(candidate);
+  return std::move(entry);
+}
+
 llvm::Error PlanSearch::makeEntries() {
   llvm::Expected<CountModel> counts = countSmallPrograms();
   if (!counts)
@@ -104,17 +123,10 @@ llvm::Error PlanSearch::makeEntries() {
   report.candidates = int64_t(space.candidates.size());
   bounds = std::make_unique<BoundModel>(request, *counts);
   for (Candidate &candidate : space.candidates) {
-    llvm::Expected<CandidateBounds> rated = bounds->rate(candidate);
-    if (!rated)
-      return rated.takeError();
-    // Stated storage may shard variables over more devices than the candidate
-    // does.
-    if (request.stated && !request.stated->storage.empty())
-      rated->state /= double(request.devices);
-    std::string stages = judges.getStagesName(candidate);
-    CorrectionKeys own = keys.get(candidate);
-    entries.push_back({std::move(candidate), *rated, entries.size(),
-                       std::move(stages), own, rated->seconds});
+    llvm::Expected<SearchEntry> entry = makeEntry(std::move(candidate));
+    if (!entry)
+      return entry.takeError();
+    entries.push_back(std::move(*entry));
   }
   llvm::sort(entries, [](const SearchEntry &a, const SearchEntry &b) {
     return std::pair(a.bounds.estimate, a.index) <

@@ -44,23 +44,18 @@ PlanSearch::judgeFurther(llvm::ArrayRef<Candidate> candidates) {
     }
     if (splitsLeft == 0)
       break;
-    --splitsLeft;
-    judged.push_back(firstJudged + entries.size() - first);
-    SearchEntry &entry = entries.emplace_back();
-    entry.candidate = candidate;
-    entry.index = entries.size() - 1;
-    entry.keys = keys.get(candidate);
+    llvm::Expected<SearchEntry> entry = makeEntry(candidate);
+    if (!entry) {
+      llvm::consumeError(entry.takeError());
+      continue;
+    }
     // Slices add launches and sums, and what the backward pass reads is kept in
     // any case. So the bounds without slices hold. There is no estimate, so the
     // judgement corrects none.
-    llvm::Expected<CandidateBounds> rated = bounds->rate(candidate);
-    if (rated) {
-      entry.bounds.seconds = entry.counted = rated->seconds;
-      entry.bounds.state = rated->state;
-      entry.bounds.kept = rated->kept;
-    } else {
-      llvm::consumeError(rated.takeError());
-    }
+    entry->bounds.estimate = entry->bounds.arena = 0;
+    --splitsLeft;
+    judged.push_back(firstJudged + entries.size() - first);
+    entries.push_back(std::move(*entry));
   }
   report.candidates += int64_t(entries.size() - first);
   std::vector<SearchEntry *> round;

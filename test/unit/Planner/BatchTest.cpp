@@ -57,6 +57,24 @@ TEST(Batch, BeginsWhereThePinsArePossible) {
   EXPECT_GE(choice.rows, 4);
 }
 
+// Few layers predict 4.18 MB for the best candidate, and all need 4.16 MB.
+TEST(Batch, CompilesAllLayersBeforeNothingFits) {
+  PlanRequest request = makeRequest(2, 16, {6, 64, 4, 64, 16});
+  request.pins.pipeline = 2;
+  request.pins.microBatches = 8;
+  request.pins.subBatches = 1;
+  request.pins.recompute = RecomputeMode::None;
+  request.pins.overlap = Overlap::None;
+  request.memory = request.cluster.device.memory = 4170000;
+  PlanObserver observer;
+  BatchChoice choice = cantFail(findBatch(request, observer));
+  ASSERT_TRUE(choice.report.plan);
+  EXPECT_FALSE(choice.report.isExtrapolated);
+  EXPECT_EQ(choice.rows, 16);
+  EXPECT_EQ(choice.tried.front().seconds, choice.report.figures.seconds);
+  EXPECT_EQ(choice.tried.back().seconds, 0);
+}
+
 TEST(Batch, KeepsTheBestRowsWhenInterrupted) {
   struct Impatient : PlanObserver {
     void plansBatch(int64_t rows) override { last = rows; }

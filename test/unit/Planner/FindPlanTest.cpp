@@ -204,6 +204,7 @@ TEST(FindPlan, EndsWithinOnePercentOfTheBound) {
         "the lower bound of the time is within 1 % of the best plan's")
       near = skipped.count;
     EXPECT_EQ(skipped.reason.find("not compiled"), std::string::npos);
+    EXPECT_EQ(skipped.reason.find("compiled stages"), std::string::npos);
   }
   EXPECT_EQ(candidates, report.candidates);
   EXPECT_GT(near, 0);
@@ -232,9 +233,11 @@ TEST(FindPlan, DecidesOperatorsUnlessTheirBoundIsNear) {
   EXPECT_LT(report.compiled, 12);
   EXPECT_GE(countDecided(report), 1);
   EXPECT_TRUE(report.winner.decidesOperators);
-  for (const JudgedCandidate &judged : report.judged)
+  for (const JudgedCandidate &judged : report.judged) {
     EXPECT_EQ(judged.figures.exposure.has_value(),
               judged.candidate.decidesOperators && judged.error.empty());
+    EXPECT_GT(judged.bound, 0) << judged.candidate.getName();
+  }
 }
 
 // If no communication is hidden, all of it is exposed, and the prices predict
@@ -362,6 +365,58 @@ TEST(FindPlan, SaysWhatIsLeastIfNothingFits) {
   EXPECT_GT(report.figures.memory.total(), request.memory);
   ASSERT_EQ(report.consumers.size(), 3u);
   EXPECT_GE(report.consumers[0].second, report.consumers[1].second);
+}
+
+// Before the planner says that nothing fits, it compiles with all layers what
+// may fit, as far as the limit of work allows.
+TEST(FindPlan, CompilesAllLayersBeforeNothingFits) {
+  PlanRequest request = makeRequest(2, 16, {6, 64, 4, 64, 16});
+  request.pins.pipeline = 2;
+  request.pins.subBatches = 1;
+  request.pins.recompute = RecomputeMode::None;
+  request.pins.overlap = Overlap::None;
+  request.memory = request.cluster.device.memory = 3400000;
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  ASSERT_FALSE(report.plan.has_value());
+  EXPECT_EQ(report.infeasiblePredictions, 0);
+  int64_t numWhole = 0;
+  for (const JudgedCandidate &judged : report.judged) {
+    numWhole += judged.isWhole;
+    if (!judged.isWhole)
+      EXPECT_GT(judged.figures.getNeededMemory(), 2 * request.memory)
+          << judged.candidate.getName();
+  }
+  EXPECT_GT(numWhole, 4);
+}
+
+// By programs of few layers that have many more parameters, all layers would
+// have a negative number of them. Such candidates are compiled with all layers
+// if nothing else fits. The others count by their bounds.
+TEST(FindPlan, CompilesAllLayersIfFewDoNotStandForThem) {
+  constexpr GptShape deep = {12, 32, 4, 64, 16};
+  PlanRequest request = makeRequest(2, 4, deep);
+  PlanRequest large = makeRequest(2, 4, {12, 32, 4, 4096, 16});
+  request.program.make = [few = large.program.make, all = request.program.make](
+                             MLIRContext &context, const ProgramSize &size) {
+    return (size.layers.value_or(12) <= 2 ? few : all)(context, size);
+  };
+  request.pins.pipeline = request.pins.microBatches = 1;
+  request.pins.subBatches = 1;
+  request.pins.recompute = RecomputeMode::None;
+  request.pins.overlap = Overlap::None;
+  request.mostCompiled = 3;
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  ASSERT_TRUE(report.plan.has_value());
+  EXPECT_FALSE(report.isExtrapolated);
+  int64_t numUnknown = 0;
+  for (const JudgedCandidate &judged : report.judged)
+    if (judged.isUnknown) {
+      ++numUnknown;
+      EXPECT_LE(report.bound, judged.bound) << judged.candidate.getName();
+    }
+  EXPECT_GT(numUnknown, 0);
 }
 
 // A limit of work that is too large to be multiplied is no limit.
