@@ -101,6 +101,12 @@ def judge(bench, model, network, limit, row):
         if not NOT_ALLOWED.search(answer["error"]):
             wrong.append(f"not judged: {row['unjudged']}")
         return wrong
+    # A candidate that was not compiled with all layers may fit, says the answer.
+    if not answer["feasible"] and (
+            answer.get("infeasible_predictions") or
+            any("--work" in left["reason"] for left in answer["left_out"])):
+        row["unjudged"] = "--work is used up"
+        return wrong
     row["feasible"] = answer["feasible"]
     said = answer["memory"]["total"]
     if not answer["feasible"]:

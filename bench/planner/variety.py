@@ -96,17 +96,19 @@ SCHEDULE = ("sub_batches", "recompute", "recompute_bytes", "exchange_chunks",
 
 def pins(plan, chosen):
     """Returns what `heddle plan` is asked for this plan: its pins, and the part of a
-    plan that states the pipeline's schedule and what the schedule chose (SCHEDULE)."""
-    sizes = dict(axis.split("=") for axis in get(plan, "--mesh", "").split(","))
-    pinned = {axis: sizes.get(axis, "1") for axis in ("pp", "dp", "cp", "tp")}
+    plan that states the mesh, the pipeline's schedule and what the schedule chose
+    (SCHEDULE)."""
     overlap = get(plan, "--overlap", "none")
-    pinned.update({"zero": get(plan, "--zero", "0"),
-                   "sequence": "on" if "--sequence" in plan.split() else "off",
-                   "micro-batches": get(plan, "--micro-batches", "1"),
-                   "overlap": overlap})
+    pinned = {"zero": get(plan, "--zero", "0"),
+              "sequence": "on" if "--sequence" in plan.split() else "off",
+              "micro-batches": get(plan, "--micro-batches", "1"),
+              "overlap": overlap}
     parts, recompute = {"default": (1, "layer"),
                         "oases": (2, "communication")}.get(overlap, (1, "none"))
-    part = {"version": 1, "sub_batches": parts, "recompute": recompute, **chosen}
+    sizes = [axis.split("=") for axis in get(plan, "--mesh", "").split(",")]
+    # With a mesh, the stages of a pipeline are cut as `heddle compile` does it.
+    part = {"version": 1, "mesh": {axis: int(size) for axis, size in sizes},
+            "sub_batches": parts, "recompute": recompute, **chosen}
     if "--pipeline" in plan.split():
         part["pipeline"] = get(plan, "--pipeline", None)
     return [word for key, value in pinned.items()

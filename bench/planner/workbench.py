@@ -161,7 +161,7 @@ class Bench:
                 return {"error": result.stderr}
             answer = json.loads(result.stdout)
             keys = ("feasible", "seconds", "memory", "memory_bound", "options",
-                    "micro_batches")
+                    "micro_batches", "infeasible_predictions", "left_out")
             return {"file": file, **{key: answer[key] for key in keys
                                      if key in answer}}
 
@@ -171,7 +171,7 @@ class Bench:
         """Returns what `heddle plan` says about a plan whose schedule chose what
         `schedule` says."""
         words, part = pins(plan, schedule)
-        return self.plan(model, cluster, [*words, "--work", "1"], part)
+        return self.plan(model, cluster, [*words, "--work", "4"], part)
 
     def link(self, text):
         """Compiles a program's code, and returns its artifact."""
