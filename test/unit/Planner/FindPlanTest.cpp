@@ -111,7 +111,7 @@ TEST(FindPlan, RunsOperatorsInSlicesIfNothingFits) {
 // A schedule that adapts to the available memory may fit where no stated
 // schedule does. The plan states the choices of this schedule.
 TEST(FindPlan, LeavesSchedulesOpen) {
-  PlanRequest request = makeRequest(2, 8, {4, 64, 4, 256, 64});
+  PlanRequest request = makeRequest(2, 8, {3, 64, 4, 256, 64});
   request.cluster.levels[0].bandwidth = 2e7;
   request.cluster.device.peak["f32"] = 3e9;
   request.pins.pipeline = request.pins.microBatches = 1;
