@@ -18,9 +18,11 @@ void buildLocalizePipeline(mlir::OpPassManager &passes,
                            const CompileOptions &options,
                            const NamedSchedule &schedule);
 void buildKernelPipeline(mlir::OpPassManager &passes);
+/// With `isMemoryAmple`, the order has no limit of memory.
 void buildSchedulePipeline(mlir::OpPassManager &passes,
                            const CompileOptions &options,
-                           const NamedSchedule &schedule);
+                           const NamedSchedule &schedule,
+                           bool isMemoryAmple = false);
 void buildExecutablePipeline(mlir::OpPassManager &passes);
 void buildLLVMPipeline(mlir::OpPassManager &passes);
 void buildGpuPipeline(mlir::OpPassManager &passes,

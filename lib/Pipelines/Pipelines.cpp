@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include <limits>
 
 using namespace mlir;
 using namespace heddle;
@@ -197,7 +198,8 @@ void heddle::buildKernelPipeline(OpPassManager &passes) {
 
 void heddle::buildSchedulePipeline(OpPassManager &passes,
                                    const CompileOptions &options,
-                                   const NamedSchedule &schedule) {
+                                   const NamedSchedule &schedule,
+                                   bool isMemoryAmple) {
   // Chooses an order that needs little memory. The later passes start from it.
   passes.addPass(createShortenLivesPass());
   if (schedule.order) {
@@ -205,6 +207,8 @@ void heddle::buildSchedulePipeline(OpPassManager &passes,
     order.order = *schedule.order;
     order.cluster = options.cluster;
     order.chunks = schedule.chunks;
+    if (isMemoryAmple)
+      order.memory = std::numeric_limits<int64_t>::max();
     order.report = options.remarkBytes >= 0;
     passes.addPass(createOrderProgramPass(order));
   }

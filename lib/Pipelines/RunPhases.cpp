@@ -165,6 +165,7 @@ private:
   LogicalResult verifyMemory(const Plan &plan);
   LogicalResult runPhase(Phase phase,
                          llvm::function_ref<void(OpPassManager &)> build);
+  LogicalResult runScheduled(const NamedSchedule &schedule);
   LogicalResult runExecutable();
   LogicalResult runLLVM();
 
@@ -223,6 +224,56 @@ PhaseRunner::runPhase(Phase phase,
     return failure();
   module->setAttr(kPhaseAttrName,
                   StringAttr::get(module.getContext(), stringifyPhase(phase)));
+  return success();
+}
+
+/// Returns the bytes by which a program exceeds a device's memory, or has left
+/// (negative).
+static int64_t getExcessBytes(ModuleOp module, const Cluster &cluster) {
+  return getDeviceMemoryPlan(module).total() - cluster.device.memory;
+}
+
+/// Replaces what the module contains.
+static void replaceModule(ModuleOp module, ModuleOp other) {
+  module.getBodyRegion().takeBody(other.getBodyRegion());
+  module->setAttrs(other->getAttrDictionary());
+}
+
+/// Orders the programs and plans their memory. The shortest order within the
+/// memory of a device counts live tensors that share memory twice, so it may
+/// give up a program that fits. If the result exceeds the memory, orders the
+/// program as if memory were ample, too, and keeps the smaller one.
+LogicalResult PhaseRunner::runScheduled(const NamedSchedule &schedule) {
+  auto run = [&](bool isMemoryAmple) -> LogicalResult {
+    auto build = [&](OpPassManager &passes) {
+      buildSchedulePipeline(passes, options, schedule, isMemoryAmple);
+    };
+    if (failed(runPhase(Phase::Scheduled, build)))
+      return failure();
+    return runExecutable();
+  };
+  bool isOrdered = present.value_or(Phase::Kernels) < Phase::Scheduled &&
+                   last >= Phase::Scheduled &&
+                   schedule.order == ProgramOrder::Shortest;
+  if (isOrdered && failed(attachUnitTimes(module, options)))
+    return failure();
+  FailureOr<const Cluster *> cluster = getCluster(module, options.cluster);
+  if (failed(cluster))
+    return failure();
+  if (!isOrdered || last < Phase::Executable || !*cluster)
+    return run(/*isMemoryAmple=*/false);
+  OwningOpRef<ModuleOp> unordered(module.clone());
+  if (failed(run(/*isMemoryAmple=*/false)))
+    return failure();
+  int64_t excess = getExcessBytes(module, **cluster);
+  if (excess <= 0)
+    return success();
+  OwningOpRef<ModuleOp> limited(module.clone());
+  replaceModule(module, *unordered);
+  if (failed(run(/*isMemoryAmple=*/true)))
+    return failure();
+  if (getExcessBytes(module, **cluster) >= excess)
+    replaceModule(module, *limited);
   return success();
 }
 
@@ -407,17 +458,9 @@ LogicalResult PhaseRunner::run() {
                       })) ||
       failed(runPhase(Phase::Kernels, buildKernelPipeline)))
     return failure();
-  bool isOrdered = present.value_or(Phase::Kernels) < Phase::Scheduled &&
-                   last >= Phase::Scheduled;
-  if (isOrdered && schedule.order == ProgramOrder::Shortest &&
-      failed(attachUnitTimes(module, options)))
+  if (failed(runScheduled(schedule)))
     return failure();
-  return success(succeeded(runPhase(Phase::Scheduled,
-                                    [&](OpPassManager &passes) {
-                                      buildSchedulePipeline(passes, options,
-                                                            schedule);
-                                    })) &&
-                 succeeded(runExecutable()) && succeeded(runLLVM()));
+  return runLLVM();
 }
 
 LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
