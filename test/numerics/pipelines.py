@@ -59,7 +59,7 @@ MODELS = ["gpt2", "llama", "gpt2-odd", "gpt2-dropout", "gpt2-deep", "llama-deep"
 SHORT = {
     "gpt2": ["pp2-free/zb-h2", "pp2-tp2/zb-h1", "pp2-dp2/gpipe",
              "pp2-zero1/interleaved", "pp4/zb-v"],
-    "llama": ["pp4-free/zb-v", "pp4/1f1b"],
+    "llama": ["pp4-free/1f1b"],
     # The copies of the tied table are updated in different kernels.
     "gpt2-odd": ["pp2-dp2-tp2-zero1/1f1b"],
     "gpt2-deep": ["pp2-recompute/zb-h1"],

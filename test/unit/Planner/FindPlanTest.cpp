@@ -353,20 +353,6 @@ TEST(FindPlan, LeavesSlowCandidatesTheirMemory) {
   EXPECT_LT(getNeed(1.01 * ample.seconds), ample.getNeededMemory());
 }
 
-TEST(FindPlan, SaysWhatIsLeastIfNothingFits) {
-  PlanRequest request = makeRequest(2, 2, small);
-  request.pins.overlap = Overlap::None;
-  request.pins.pipeline = request.pins.microBatches = 1;
-  request.pins.subBatches = 1;
-  request.memory = 1000;
-  PlanObserver observer;
-  PlanReport report = cantFail(findPlan(request, observer));
-  EXPECT_FALSE(report.plan.has_value());
-  EXPECT_GT(report.figures.memory.total(), request.memory);
-  ASSERT_EQ(report.consumers.size(), 3u);
-  EXPECT_GE(report.consumers[0].second, report.consumers[1].second);
-}
-
 // Before the planner says that nothing fits, it compiles with all layers what
 // may fit, as far as the limit of work allows.
 TEST(FindPlan, CompilesAllLayersBeforeNothingFits) {
