@@ -110,7 +110,7 @@ class Choice:
         others the batch."""
         axes = [f"tp.{i}" for i in range(AXES)]
         cut = AXES - self.degree.bit_length() + 1
-        batch, features = ["dp", *axes[:cut]], axes[cut:]
+        batch, features = axes[:cut], axes[cut:]
         half = {"b": batch, "f" if node % 2 else "n": features}
         return {"{block}*": half, f"h.{layer}.ln_{1 + node % 2}": {"b": batch}}
 
