@@ -5,8 +5,8 @@
 
 using namespace heddle;
 
-/// The most meshes whose operators are decided one by one, and how much
-/// longer than the best one they may take.
+/// The most meshes without a pipeline whose operators are decided one by one,
+/// and how much longer than the best one they may take.
 static constexpr size_t kMostDecided = 2;
 static constexpr double kWorthDeciding = 1.15;
 /// The part of a pipeline's step that has to wait for communication for its
@@ -26,14 +26,18 @@ void heddle::closeSchedule(Candidate &candidate) {
 /// plan splits them all alike. Of pipelines, only the best plan's operators are
 /// decided, and only if it waits for communication. Judges the plans that may
 /// be better by more than simulations can resolve. If deciding gains nothing
-/// for the best mesh, that is the only one.
+/// for the best mesh without a pipeline, no further one is tried: stages split
+/// equal layers alike, so a pipeline tells nothing of other meshes.
 void PlanSearch::decideOperatorsOfBest() {
   std::set<MeshSizes> seen;
   for (const SearchEntry &entry : entries)
     if (entry.candidate.decidesOperators)
       seen.insert(getSizes(entry.candidate));
+  auto hasNoPipeline = [](const MeshSizes &sizes) {
+    return std::get<0>(sizes) == 1;
+  };
   bool pays = true;
-  while (pays && seen.size() < kMostDecided) {
+  while (pays && size_t(llvm::count_if(seen, hasNoPipeline)) < kMostDecided) {
     int64_t next = findBest(report.judged, [&](size_t index) {
       const Candidate &candidate = report.judged[index].candidate;
       return !seen.count(getSizes(candidate)) && !candidate.decidesOperators &&
@@ -69,6 +73,7 @@ void PlanSearch::decideOperatorsOfBest() {
     size_t index = report.judged.size();
     judgeRound({&entries.back()});
     const JudgedCandidate &decided = report.judged[index];
-    pays = !decided.error.empty() || decided.figures.seconds < standard;
+    if (decided.candidate.mesh.pipeline == 1)
+      pays = !decided.error.empty() || decided.figures.seconds < standard;
   }
 }
