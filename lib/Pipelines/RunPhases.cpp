@@ -5,6 +5,7 @@
 #include "PhasePipelines.h"
 #include "UnitTimes.h"
 #include "dialects/Heddle/Heddle.h"
+#include "dialects/Rt/VariableMemory.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/ProgramFingerprint.h"
 #include "heddle/Pipelines/ChooseSchedule.h"
@@ -16,6 +17,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
+#include <limits>
 
 using namespace mlir;
 using namespace heddle;
@@ -227,10 +229,16 @@ PhaseRunner::runPhase(Phase phase,
   return success();
 }
 
-/// Returns the bytes by which a program exceeds a device's memory, or has left
-/// (negative).
+/// Returns the most bytes by which a program exceeds the memory of a device. It
+/// is negative if it leaves memory on all of them.
 static int64_t getExcessBytes(ModuleOp module, const Cluster &cluster) {
-  return getDeviceMemoryPlan(module).total() - cluster.device.memory;
+  rt::DeviceKinds kinds = rt::DeviceKinds::get(module);
+  int64_t most = std::numeric_limits<int64_t>::min();
+  for (auto [at, plan] : llvm::enumerate(getDeviceMemoryPlans(module)))
+    most = std::max(
+        most, plan.total() -
+                  getDeviceOfKind(module, kinds, int64_t(at), cluster).memory);
+  return most;
 }
 
 /// Replaces what the module contains.

@@ -440,20 +440,6 @@ static int runPlan(PlanCommandFlags &flags) {
   return report.isInterrupted ? exitInterrupted : exitSuccess;
 }
 
-/// Returns the hint for an option of other commands that --pin stands for.
-static std::string getPinHint(const std::string &name,
-                              const std::string &value) {
-  if (name == "mesh")
-    return ", because it decides this: to fix the size of an axis, give --pin "
-           "tp=2";
-  static constexpr llvm::StringLiteral kPinned[] = {
-      "zero", "sequence", "context", "overlap", "recompute", "sub-batches"};
-  if (!llvm::is_contained(kPinned, name))
-    return "";
-  return ", because it decides this: to fix it, give --pin " + name + "=" +
-         (value.empty() ? "VALUE" : value);
-}
-
 void tools::addPlanCommand(CLI::App &app, int &result) {
   CLI::App *command = addCommand(
       app, "plan",

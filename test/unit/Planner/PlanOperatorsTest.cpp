@@ -197,7 +197,7 @@ TEST_F(PlanOperatorsTest, KeepsWhatIsFixed) {
   EXPECT_EQ(entry->find("s")->axes, std::vector<std::string>{"x"});
 }
 
-// What is fixed for one layer leaves the equal ones free.
+// A pin on one layer does not fix the layers that are equal to it.
 TEST_F(PlanOperatorsTest, FixesOneLayerAlone) {
   OwningOpRef<ModuleOp> module = makeStep(3);
   OperatorsOptions options;

@@ -43,6 +43,19 @@ static std::optional<int64_t> parseBytes(StringRef text) {
   return static_cast<int64_t>(number * unit);
 }
 
+std::string tools::getPinHint(const std::string &name,
+                              const std::string &value) {
+  if (name == "mesh")
+    return ", because it decides this: to fix the size of an axis, give --pin "
+           "tp=2";
+  static constexpr StringLiteral kPinned[] = {
+      "zero", "sequence", "context", "overlap", "recompute", "sub-batches"};
+  if (!llvm::is_contained(kPinned, name))
+    return "";
+  return ", because it decides this: to fix it, give --pin " + name + "=" +
+         (value.empty() ? "VALUE" : value);
+}
+
 void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
   const char *group = "Planner";
   app.add_option("--memory", flags.memory,

@@ -28,6 +28,10 @@ struct PlannerFlags {
 
 void addPlannerFlags(CLI::App &app, PlannerFlags &flags);
 
+/// Returns the hint for an option of other commands that --pin stands for; see
+/// OptionHint.
+std::string getPinHint(const std::string &name, const std::string &value);
+
 struct PlanSearch {
   PlanRequest request;
   PlanReport report;
