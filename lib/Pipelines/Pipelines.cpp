@@ -92,6 +92,7 @@ void heddle::buildShardPipeline(OpPassManager &passes,
   ReadStoredRowsPassOptions rows;
   rows.cluster = options.cluster;
   passes.addPass(createReadStoredRowsPass(rows));
+  passes.addPass(createCastStoredPass());
   // Before reshards are inserted, because they follow from factors, to which
   // this pass adds axes. It decides by the gathers and sums between ops.
   if (options.scatterSums.value_or(false)) {

@@ -32,6 +32,16 @@ ShardingAttr heddle::getStorage(Operation *access,
   return variable ? variable.getStorageAttr() : ShardingAttr();
 }
 
+LoadOp heddle::getNarrowedLoad(Operation *op) {
+  if (op->getNumOperands() != 1 || op->getNumResults() != 1 ||
+      !OpTrait::hasElementwiseMappableTraits(op))
+    return {};
+  auto load = op->getOperand(0).getDefiningOp<LoadOp>();
+  if (!load || getBytes(op->getResult(0).getType()) >= getBytes(load.getType()))
+    return {};
+  return load;
+}
+
 PartialSums heddle::getStatedPartialSums(Block &block, MeshRef mesh,
                                          const OpFactors &factors,
                                          SymbolTableCollection &tables) {

@@ -8,6 +8,7 @@
 #ifndef HEDDLE_SHARDING_STATEDFACTORS_H
 #define HEDDLE_SHARDING_STATEDFACTORS_H
 
+#include "dialects/Heddle/Heddle.h"
 #include "heddle/Sharding/PartialSums.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
@@ -27,6 +28,10 @@ mlir::FailureOr<OpFactors> readOpFactors(mlir::func::FuncOp function,
 /// the variable has none.
 ShardingAttr getStorage(mlir::Operation *access,
                         mlir::SymbolTableCollection &tables);
+
+/// Returns the load of a parameter that `op` only casts to a type of fewer
+/// bytes. Null if `op` does anything else.
+LoadOp getNarrowedLoad(mlir::Operation *op);
 
 /// Returns the block's partial sums under the factors of its ops and the
 /// storages of the variables that it accesses.

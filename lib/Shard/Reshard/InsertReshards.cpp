@@ -44,9 +44,12 @@ private:
   LogicalResult findNeeds();
   LogicalResult needOf(OpOperand &operand, ShardingAttr &need);
   void insert();
-  /// Returns whether a value is loaded from a variable and no partial sum.
+  /// Returns whether a value is loaded from a variable, or such a value cast to
+  /// a narrower type, and no partial sum.
   bool isParameter(Value value) {
-    return value.getDefiningOp<LoadOp>() && !produced[value].isPartial();
+    Operation *op = value.getDefiningOp();
+    return op && (isa<LoadOp>(op) || getNarrowedLoad(op)) &&
+           !produced[value].isPartial();
   }
   /// Inserts a reshard at the uses of loaded parameters, so that a gathered
   /// parameter is freed after its use. Uses in one block share a reshard if
@@ -263,7 +266,7 @@ Value ReshardInserter::reshard(Value value, ShardingAttr from, ShardingAttr to,
     return value;
   // The reshard stands in the value's block, so that it does not run in every
   // iteration of a loop. A loaded parameter is resharded at its use.
-  if (!value.getDefiningOp<LoadOp>() || from.isPartial())
+  if (!isParameter(value))
     at = value.getParentBlock()->findAncestorOpInBlock(*at);
   OpBuilder builder(at);
   return builder.create<ReshardOp>(value.getLoc(), value.getType(), value, from,
