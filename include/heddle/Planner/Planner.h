@@ -212,6 +212,9 @@ struct PlanFigures {
   int64_t extraMemory = 0;
   /// Returns the bytes that the smallest device must have.
   int64_t getNeededMemory() const { return memory.total() - extraMemory; }
+  /// The most bytes in use while the last layer computes activations, in both
+  /// passes: what all layers keep is alive then. 0: unknown.
+  int64_t atLastLayer = 0;
   /// The kinds of device among ranks that do the same; the weakest decides.
   std::vector<std::string> mixed = {};
   /// The operators whose values are alive at the peak of the memory, the one

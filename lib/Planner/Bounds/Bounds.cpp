@@ -197,12 +197,13 @@ double BoundModel::getRepeated(const Candidate &candidate,
     return 0;
   if (candidate.mesh.context == 1)
     return step.layer.repeatedProducts;
-  // Gathers and exchanges are communication, which may stay. What they bring
-  // need not be computed again then.
+  // Gathers and exchanges are communication, which may stay. Then attention and
+  // its operands need not be computed again.
   if (candidate.mesh.attention != ContextParallelism::Ring)
     return candidate.recompute == RecomputeMode::Layer
                ? step.layer.repeatedProducts
-               : 0;
+               : step.layer.repeatedProducts - step.layer.repeatedAttention -
+                     step.layer.repeatedBefore;
   // Recomputation may mistake the steps of a ring for layers. Then all other
   // values stay, unless they exceed the memory. The values that a ring has
   // received may always stay, and so may the attention that is computed from

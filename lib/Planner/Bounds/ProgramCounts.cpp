@@ -29,8 +29,9 @@ static constexpr double ProgramCounts::*kCounts[] = {
     &ProgramCounts::keptWhole,        &ProgramCounts::keptInParts,
     &ProgramCounts::keptOfAttention,  &ProgramCounts::readTwice,
     &ProgramCounts::repeatedProducts, &ProgramCounts::repeatedAttention,
-    &ProgramCounts::headProducts,     &ProgramCounts::numKeys,
-    &ProgramCounts::queryBytes,       &ProgramCounts::causalAttention};
+    &ProgramCounts::repeatedBefore,   &ProgramCounts::headProducts,
+    &ProgramCounts::numKeys,          &ProgramCounts::queryBytes,
+    &ProgramCounts::causalAttention};
 
 ProgramCounts ProgramCounts::add(const ProgramCounts &a, const ProgramCounts &b,
                                  double factor) {
@@ -92,6 +93,7 @@ private:
   llvm::StringSet<> findWeights();
   void countVariables();
   void findForwardPass(func::FuncOp function);
+  void findBeforeAttention(func::FuncOp function);
   void countMicroBatch(func::FuncOp function);
   void countUpdate(func::FuncOp function);
   void countSums(func::FuncOp function);
@@ -106,6 +108,9 @@ private:
   ProgramCounts counts;
   /// The ops on which the loss depends.
   llvm::DenseSet<Operation *> forward;
+  /// The ops on which an operand of an attention depends, up to the products
+  /// before it, with these.
+  llvm::DenseSet<Operation *> beforeAttention;
 };
 
 } // namespace
@@ -198,6 +203,32 @@ double Counter::getProductSeconds(Operation *op) const {
   return rate ? double(work.getWork().flops) / *rate : 0;
 }
 
+/// Returns whether the op is attention: its result meets each element of one
+/// sequence with each element of another.
+static bool isAttention(Operation *op) {
+  auto ruled = dyn_cast_or_null<ShardingRuleOpInterface>(op);
+  return ruled && ruled.getShardingRule().meet;
+}
+
+void Counter::findBeforeAttention(func::FuncOp function) {
+  SmallVector<Operation *> worklist;
+  auto push = [&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (Operation *before = operand.getDefiningOp())
+        if (beforeAttention.insert(before).second)
+          worklist.push_back(before);
+  };
+  function.walk([&](Operation *op) {
+    if (forward.contains(op) && isAttention(op))
+      push(op);
+  });
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val();
+    if (getProductSeconds(op) == 0)
+      push(op);
+  }
+}
+
 /// Returns whether the op is attention with a causal mask. No interface tells
 /// masks, because only these two ops have one.
 static bool isCausal(Operation *op) {
@@ -216,6 +247,8 @@ void Counter::countRepeated(WorkOpInterface op, double seconds) {
       return;
   counts.repeatedProducts += seconds;
   counts.repeatedAttention += rule.meet ? seconds : 0;
+  if (!rule.meet && beforeAttention.contains(op))
+    counts.repeatedBefore += seconds;
 }
 
 /// Returns whether tensor parallelism splits no dimension of an op's operand.
@@ -243,13 +276,9 @@ static bool isCheap(Operation *op) {
 void Counter::countKept(Value value) {
   bool isKept = false, isForProduct = false, isWholeForProduct = false,
        isOfAttention = false;
-  auto meets = [](Operation *op) {
-    auto ruled = dyn_cast_or_null<ShardingRuleOpInterface>(op);
-    return ruled && ruled.getShardingRule().meet;
-  };
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    isOfAttention |= meets(user);
+    isOfAttention |= isAttention(user);
     if (forward.contains(user) || isa<StoreOp>(user) ||
         user->hasTrait<OpTrait::IsTerminator>())
       continue;
@@ -267,7 +296,7 @@ void Counter::countKept(Value value) {
     counts.keptWhole += bytes;
   else if (isForProduct || !isCheap(value.getDefiningOp())) {
     counts.keptInParts += bytes;
-    if (isOfAttention || meets(value.getDefiningOp()))
+    if (isOfAttention || isAttention(value.getDefiningOp()))
       counts.keptOfAttention += bytes;
   }
 }
@@ -444,6 +473,7 @@ ProgramCounts Counter::run() {
   func::FuncOp update = find(ProgramRole::Update);
   if (accumulate && update) {
     findForwardPass(accumulate);
+    findBeforeAttention(accumulate);
     countMicroBatch(accumulate);
     countUpdate(update);
     return counts;

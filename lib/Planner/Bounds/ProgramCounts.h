@@ -40,8 +40,9 @@ struct ProgramCounts {
   double otherBytes = 0;
   /// Bytes that the update reads and writes.
   double updateBytes = 0;
-  /// The part of `repeatedProducts` that belongs to attention, in seconds.
-  double repeatedAttention = 0;
+  /// The parts of `repeatedProducts` that belong to attention and to the
+  /// products that compute its operands, in seconds.
+  double repeatedAttention = 0, repeatedBefore = 0;
   /// Bytes of results of the forward pass that the backward pass reads, if no
   /// two ops are fused. The other three count only results that are certainly
   /// stored. `keptWhole`: operands of products that tensor parallelism does not

@@ -135,7 +135,8 @@ llvm::Error Judge::findPrices(const Candidate &candidate, ProgramSize size,
       best->decided = {
           {*step, candidate.stageLayers, compiled->plan, std::nullopt}};
       if (candidate.kinds.empty())
-        best->decided.front().figures = getFigures(candidate, *simulation);
+        best->decided.front().figures =
+            getFigures(candidate, *step, *simulation);
     }
     std::string text = writePlan(compiled->plan);
     isFixed = text == last;

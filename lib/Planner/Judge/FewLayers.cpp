@@ -8,10 +8,10 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The largest fraction of the arena that the scheduler is asked to save. It is
-/// asked to save kSlack more than needed, because arenas of few layers do not
-/// extrapolate exactly.
-static constexpr double kMostSaved = 0.6, kSlack = 0.03;
+/// The largest fraction of the arena of few layers that the scheduler is asked
+/// to save. It is asked to save kSlack of the arena of all layers more than
+/// needed, because arenas of few layers do not extrapolate exactly.
+static constexpr double kMostSaved = 0.9, kSlack = 0.03;
 /// How often the operators of few layers are decided again for less memory.
 static constexpr int kMostLowerLimits = 3;
 
@@ -28,7 +28,38 @@ llvm::Error heddle::checkExtrapolated(const PlanFigures &figures) {
   return llvm::Error::success();
 }
 
-/// Returns the figures of a program of `layers` layers.
+int64_t heddle::getPeakOfLayer(const Simulation &simulation, StringRef layer) {
+  auto serves = [&](const SimulatedCall &call) {
+    rt::DeviceCallOpInterface op = call.op;
+    ServesAttr served = op.getServes();
+    return served.getKind() == DataKind::Activation &&
+           llvm::any_of(served.getNames(), [&](StringAttr name) {
+             return name.getValue().starts_with(layer);
+           });
+  };
+  const MemoryUse &memory = simulation.memory;
+  double start = std::numeric_limits<double>::infinity(), end = 0;
+  for (const SimulatedCall &call : simulation.calls)
+    if (call.list == memory.list && serves(call)) {
+      start = std::min(start, call.start);
+      end = std::max(end, call.end);
+    }
+  int64_t peak = 0, current = 0;
+  for (auto [time, bytes] : memory.curve) {
+    if (time >= end)
+      break;
+    // The bytes in use at `start` count, too.
+    current = bytes;
+    peak = time <= start ? current : std::max(peak, current);
+  }
+  return start < end ? peak : 0;
+}
+
+/// Returns the figures of a program of `layers` layers. Computation and its
+/// waits grow apart: with few layers, the waits may shrink from one program to
+/// the next, but the time of a layer's computation does not. The arena of few
+/// layers may be full at another time than that of all. So it is at least what
+/// the values in use at the last layer need, which grow with all layers.
 static llvm::Expected<PlanFigures>
 extrapolate(const PlanFigures &few, const PlanFigures &more, int64_t layers) {
   PlanFigures figures = few;
@@ -37,8 +68,11 @@ extrapolate(const PlanFigures &few, const PlanFigures &more, int64_t layers) {
         (next - value) * (layers - kFewLayers) / (kMoreLayers - kFewLayers);
   };
   DeviceMemoryPlan &memory = figures.memory;
-  line(figures.seconds, more.seconds);
+  double computing = few.seconds - few.exposed;
+  line(computing, more.seconds - more.exposed);
   line(figures.exposed, more.exposed);
+  figures.exposed = std::max(figures.exposed, more.exposed);
+  figures.seconds = computing + figures.exposed;
   line(memory.parameters, more.memory.parameters);
   line(memory.optimizerState, more.memory.optimizerState);
   line(memory.gradients, more.memory.gradients);
@@ -48,6 +82,10 @@ extrapolate(const PlanFigures &few, const PlanFigures &more, int64_t layers) {
   memory.arena = std::max(memory.arena, more.memory.arena);
   line(memory.argumentsAndResults, more.memory.argumentsAndResults);
   line(memory.slots, more.memory.slots);
+  if (few.atLastLayer > 0 && more.atLastLayer > 0) {
+    line(figures.atLastLayer, more.atLastLayer);
+    memory.arena += std::max<int64_t>(figures.atLastLayer - memory.total(), 0);
+  }
   if (llvm::Error problem = checkExtrapolated(figures))
     return std::move(problem);
   return figures;
@@ -204,10 +242,10 @@ llvm::Expected<PlanFigures> Judge::extrapolateOnce(const Candidate &candidate,
   return tight ? *tight : *ample;
 }
 
-/// Judges the programs of few layers again, with less memory: as much less as
-/// all layers must save. The scheduler keeps live bytes within the device's
-/// memory, but few layers leave so much memory that it need not save anything.
-/// Returns nullopt if nothing has to be saved, or too much.
+/// Judges the programs of few layers again, with less memory: each layer saves
+/// an equal part of what all layers must save. The scheduler keeps live bytes
+/// within the device's memory, but few layers leave so much memory that it need
+/// not save anything. Returns nullopt if nothing has to be saved, or too much.
 std::optional<PlanFigures> Judge::extrapolateWithin(const Candidate &candidate,
                                                     const PlanFigures &few,
                                                     const PlanFigures &more,
@@ -215,12 +253,12 @@ std::optional<PlanFigures> Judge::extrapolateWithin(const Candidate &candidate,
   int64_t excess = all.getNeededMemory() - request.memory;
   if (excess <= 0 || candidate.overlap != Overlap::Auto)
     return std::nullopt;
-  double saved = double(excess) / double(all.memory.arena) + kSlack;
-  if (saved > kMostSaved)
+  double saved = (double(excess) + kSlack * double(all.memory.arena)) /
+                 double(*request.program.layers);
+  if (saved * kFewLayers > kMostSaved * double(few.memory.arena))
     return std::nullopt;
   auto judgeTight = [&](const PlanFigures &figures, int64_t layers) {
-    double memory =
-        double(figures.memory.total()) - saved * double(figures.memory.arena);
+    double memory = double(figures.memory.total()) - saved * double(layers);
     return judge(candidate, layers, int64_t(memory));
   };
   llvm::Expected<Judgement> tightFew = judgeTight(few, kFewLayers);

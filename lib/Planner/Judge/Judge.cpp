@@ -5,6 +5,7 @@
 #include "../Complete/CompletePlan.h"
 #include "JudgeTools.h"
 #include "LayerStages.h"
+#include "PinnedLayers.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Cost/CollectiveCost.h"
 #include "heddle/PlanVerifier/PlanVerifier.h"
@@ -172,7 +173,7 @@ llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
   messages->clear();
   if (failed(runPhases(*module, options, Phase::Executable)))
     return messages->take();
-  return Compiled{std::move(*plan), std::move(module)};
+  return Compiled{*step, std::move(*plan), std::move(module)};
 }
 
 llvm::Expected<ScheduleVariant>
@@ -229,12 +230,15 @@ llvm::Expected<Simulation> Judge::simulateStep(ModuleOp module,
   return std::move(*simulation);
 }
 
-PlanFigures Judge::getFigures(const Candidate &candidate,
+PlanFigures Judge::getFigures(const Candidate &candidate, ModuleOp step,
                               const Simulation &simulation) const {
   PlanFigures figures;
   figures.seconds = simulation.seconds;
   figures.exposed = simulation.exposed;
   figures.memory = simulation.memory.plan;
+  if (std::vector<std::string> layers = getLayerPrefixes(step);
+      !layers.empty() && candidate.mesh.pipeline == 1)
+    figures.atLastLayer = getPeakOfLayer(simulation, layers.back());
   figures.mixed = simulation.mixed;
   figures.exposure = getExposure(candidate);
   figures.peak = getPeakShares(simulation);
@@ -271,8 +275,8 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
       *compiled->module, orderKinds(request.cluster, candidate.kinds));
   if (!simulation)
     return simulation.takeError();
-  return Judgement{std::move(compiled->plan),
-                   getFigures(candidate, *simulation)};
+  PlanFigures figures = getFigures(candidate, compiled->step, *simulation);
+  return Judgement{std::move(compiled->plan), std::move(figures)};
 }
 
 llvm::Expected<std::vector<SplitOption>>

@@ -81,6 +81,7 @@ private:
   class Messages;
   /// A program of phase `executable`, and its plan.
   struct Compiled {
+    mlir::ModuleOp step; ///< the program after autodiff
     Plan plan;
     mlir::OwningOpRef<mlir::ModuleOp> module;
   };
@@ -160,8 +161,9 @@ private:
   /// Makes the plan of a candidate for a module after autodiff.
   llvm::Expected<Plan> makePlan(mlir::ModuleOp module,
                                 const Candidate &candidate);
-  /// Returns the figures of a simulated step of the candidate.
-  PlanFigures getFigures(const Candidate &candidate,
+  /// Returns the figures of a simulated step of the candidate. `step` is its
+  /// program after autodiff.
+  PlanFigures getFigures(const Candidate &candidate, mlir::ModuleOp step,
                          const Simulation &simulation) const;
   /// Simulates a step of a compiled program.
   llvm::Expected<Simulation> simulateStep(mlir::ModuleOp module,

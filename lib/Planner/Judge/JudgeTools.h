@@ -14,6 +14,11 @@ namespace heddle {
 /// operators of the globs.
 void addReplicated(Plan &plan, mlir::ModuleOp module, const PlanPins &pins);
 
+/// Returns the most bytes in use from the first to the last call that serves
+/// activations of a layer. A layer is the prefix of its names, such as "h.3.".
+/// 0: no call does.
+int64_t getPeakOfLayer(const Simulation &simulation, llvm::StringRef layer);
+
 /// Keeps the first error, and drops remarks and warnings.
 class Judge::Messages {
 public:

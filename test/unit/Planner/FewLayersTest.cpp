@@ -169,6 +169,56 @@ TEST(FewLayers, DoNotStandForAllIfAllArePinned) {
   EXPECT_EQ(figures.memory.total(), expected.memory.total());
 }
 
+/// Judges 24 layers, and the programs of two and four that stand for them.
+struct FewAndAll {
+  FewAndAll(int64_t parts, RecomputeMode mode) {
+    PlanRequest request = makeRequest(4, 8, {24, 64, 4, 2048, 32});
+    Judge judge(request);
+    Candidate candidate;
+    candidate.mesh.data = {2};
+    candidate.mesh.statesData = true;
+    candidate.mesh.tensor = {2};
+    candidate.mesh.sequence = true;
+    candidate.zeroLevel = 3;
+    candidate.subBatches = parts;
+    candidate.recompute = mode;
+    candidate.overlap = Overlap::Auto;
+    two = cantFail(judge.judge(candidate, 2)).figures;
+    four = cantFail(judge.judge(candidate, 4)).figures;
+    all = cantFail(judge.judge(candidate, 24)).figures;
+    extrapolated = cantFail(judge.extrapolate(candidate, kAny));
+  }
+  /// Continues the line through the figures of two and four layers.
+  static double extend(double two, double four) {
+    return two + 11 * (four - two);
+  }
+  PlanFigures two, four, all, extrapolated;
+};
+
+// The memory of few layers is full at the end, when the gradient of the table
+// is whole. That of many is full at the last layer.
+TEST(FewLayers, NeedWhatAllLayersKeep) {
+  FewAndAll judged(2, RecomputeMode::Layer);
+  double total = FewAndAll::extend(double(judged.two.getNeededMemory()),
+                                   double(judged.four.getNeededMemory()));
+  auto needed = double(judged.extrapolated.getNeededMemory());
+  auto whole = double(judged.all.getNeededMemory());
+  EXPECT_LT(total, 0.5 * whole);
+  EXPECT_GT(needed, 1.2 * total);
+  EXPECT_LT(needed, whole);
+}
+
+// Four layers wait less than two, because of the beginning and the end of the
+// step. All layers do not wait less than four.
+TEST(FewLayers, WaitNoLessThanFour) {
+  FewAndAll judged(1, RecomputeMode::Communication);
+  EXPECT_LT(judged.four.exposed, judged.two.exposed);
+  EXPECT_GE(judged.extrapolated.exposed, judged.four.exposed);
+  double seconds = FewAndAll::extend(judged.two.seconds, judged.four.seconds);
+  EXPECT_GT(judged.extrapolated.seconds, 1.01 * seconds);
+  EXPECT_LT(judged.extrapolated.seconds, 1.01 * judged.all.seconds);
+}
+
 TEST(FewLayers, NeedNoNegativeMemory) {
   PlanFigures figures;
   EXPECT_FALSE(checkExtrapolated(figures));
