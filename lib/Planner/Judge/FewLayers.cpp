@@ -121,6 +121,8 @@ llvm::Error Judge::extendDecisions(const Candidate &few, ProgramSize fewSize,
   extend(plan->operators, decided->operators);
   extend(plan->storage, decided->storage);
   extend(plan->pins, decided->pins);
+  // What the user states of a further layer takes precedence over the copies.
+  complete(*plan, more, *moreStep);
   price.decided.push_back(
       {*moreStep, more.stageLayers, std::move(*plan), std::nullopt});
   return llvm::Error::success();

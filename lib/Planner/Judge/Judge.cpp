@@ -43,7 +43,11 @@ llvm::Expected<ModuleOp> Judge::getTrainingStep(ProgramSize size,
   return *known->second;
 }
 
-void heddle::addReplicated(Plan &plan, ModuleOp module, const PlanPins &pins) {
+/// Returns entries that keep the factors of tensor parallelism whole for the
+/// operators of the pinned globs.
+static std::vector<FactorEntry> makeReplicated(ModuleOp module,
+                                               const PlanPins &pins) {
+  std::vector<FactorEntry> entries;
   for (const std::string &glob : pins.replicated) {
     std::set<std::string> factors;
     bool hasOperator = false;
@@ -60,17 +64,21 @@ void heddle::addReplicated(Plan &plan, ModuleOp module, const PlanPins &pins) {
     FactorEntry entry{glob, {}, {}};
     for (const std::string &factor : factors)
       entry.assignments.push_back({factor, {}, {}});
-    plan.operators.push_back(std::move(entry));
+    entries.push_back(std::move(entry));
   }
+  return entries;
 }
 
-/// Adds what the user states to a candidate's plan.
+/// Adds the user's pins and stated part to a candidate's plan. It may have been
+/// completed before.
 void Judge::complete(Plan &plan, const Candidate &candidate,
                      ModuleOp module) const {
-  if (!request.stated)
+  std::vector<FactorEntry> pinned = makeReplicated(module, request.pins);
+  if (!request.stated && pinned.empty())
     return;
-  completePlan(plan, *request.stated, request.pins, module);
-  if (candidate.mesh.pipeline > 1)
+  completePlan(plan, request.stated.value_or(Plan()), std::move(pinned),
+               module);
+  if (!request.stated || candidate.mesh.pipeline > 1)
     return;
   // One device alone, which is measured, has no stages.
   plan.numStages = 0;
@@ -116,7 +124,6 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
       return layers.takeError();
     setStages(*plan, *layers, candidate.stageLayers);
   }
-  addReplicated(*plan, module, request.pins);
   complete(*plan, candidate, module);
   llvm::append_range(plan->splits, candidate.splits);
   if (!candidate.decidesOperators)

@@ -10,10 +10,6 @@
 
 namespace heddle {
 
-/// Adds entries that keep the factors of tensor parallelism whole for the
-/// operators of the globs.
-void addReplicated(Plan &plan, mlir::ModuleOp module, const PlanPins &pins);
-
 /// Keeps the first error, and drops remarks and warnings.
 class Judge::Messages {
 public:

@@ -37,6 +37,7 @@ PinnedLayers::PinnedLayers(ModuleOp few, const PlanRequest &request)
     addGlobs(request.stated->storage);
     addGlobs(request.stated->pins);
     addGlobs(request.stated->splits);
+    addGlobs(request.stated->priorities);
   }
   if (layers.empty() || globs.empty())
     return;

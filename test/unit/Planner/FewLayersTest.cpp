@@ -74,6 +74,44 @@ TEST(FewLayers, AddLayersWithoutPins) {
       1);
 }
 
+// What the user states of a layer that few layers lack is in the plan of more,
+// although the decided operators of a layer are copied to this one.
+TEST(FewLayers, OverrideNothingThatIsStatedOfFurtherLayers) {
+  PlanRequest request = makeRequest(4, 4, {6, 64, 4, 64, 16});
+  request.cluster.device.peak["f32"] = 1e9;
+  Candidate candidate = makeDecided();
+  candidate.mesh.data = {2};
+  candidate.mesh.tensor = {2};
+  const std::string factor = "f";
+  auto decide = [&] {
+    Judge judge(request);
+    cantFail(judge.extrapolate(candidate, kAny));
+    Plan plan = cantFail(judge.judge(candidate, 4)).plan;
+    for (const char *name : {"h.3.mlp.c_fc", "h.3.mlp.c_proj"}) {
+      const FactorEntry *rival = nullptr;
+      const FactorEntry *entry =
+          findPlanEntry(plan.operators, name, factor, &rival);
+      EXPECT_TRUE(entry && entry->find(factor)->axes.empty()) << name;
+      EXPECT_FALSE(rival) << name;
+      const FactorEntry *free =
+          findPlanEntry(plan.operators, "h.2" + std::string(name + 3), factor);
+      EXPECT_TRUE(free && !free->find(factor)->axes.empty()) << name;
+    }
+    return plan;
+  };
+  // Layers 0 and 1 are alike, and their entries are those of "h.*".
+  request.pins.replicated = {"h.3.mlp*"};
+  decide();
+  // The entries of layer 1 are copied. Each glob has one entry.
+  request.stated.emplace();
+  request.stated->operators = {{"h.0.mlp.c_fc", {{factor, {}, {}}}, {}}};
+  request.stated->splits = {{"wte", "v", 2, {}, {}}};
+  request.stated->priorities = {{"h.3.mlp*", 1, {}}};
+  Plan plan = decide();
+  EXPECT_EQ(plan.splits.size(), 1u);
+  EXPECT_EQ(plan.priorities.size(), 1u);
+}
+
 // Globs have stars and question marks where layers have their number.
 TEST(FewLayers, AreMatchedByGlobs) {
   for (const char *glob : {"h.1*", "*.1.mlp*", "?.1.mlp*"}) {
@@ -150,6 +188,10 @@ TEST(FewLayers, AreNotFreeIfAnythingIsStated) {
             "h.0.");
   EXPECT_EQ(find([](Plan &plan) {
               plan.splits.push_back({"h.1.mlp.c_fc", "f", 2, {}, {}});
+            }),
+            "h.0.");
+  EXPECT_EQ(find([](Plan &plan) {
+              plan.priorities.push_back({"h.1.mlp*", 1, {}});
             }),
             "h.0.");
 }
