@@ -137,7 +137,8 @@ llvm::Expected<bool> Judge::lacksFreeLayer(const Candidate &candidate) {
   if (!step)
     return step.takeError();
   PinnedLayers few(*step, request);
-  return !few.getLayers().empty() && few.findFree().empty();
+  return !few.getLayers().empty() &&
+         (few.findFree().empty() || few.arePinnedFurther());
 }
 
 llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate,

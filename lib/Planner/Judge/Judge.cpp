@@ -5,6 +5,7 @@
 #include "../Complete/CompletePlan.h"
 #include "JudgeTools.h"
 #include "LayerStages.h"
+#include "PinnedLayers.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Cost/CollectiveCost.h"
 #include "heddle/PlanVerifier/PlanVerifier.h"
@@ -69,15 +70,41 @@ static std::vector<FactorEntry> makeReplicated(ModuleOp module,
   return entries;
 }
 
+/// Leaves out the entries of these globs.
+static void leaveOut(Plan &stated, ArrayRef<StringRef> globs) {
+  auto leave = [&](auto &entries) {
+    llvm::erase_if(entries, [&](const auto &entry) {
+      return llvm::is_contained(globs, entry.glob);
+    });
+  };
+  leave(stated.operators);
+  leave(stated.storage);
+  leave(stated.pins);
+  leave(stated.splits);
+  leave(stated.priorities);
+}
+
 /// Adds the user's pins and stated part to a candidate's plan. It may have been
-/// completed before.
+/// completed before. If the module has few layers instead of all, leaves out
+/// what the user states of a further layer alone, unless that is so for most
+/// layers: each layer of the difference between two such programs counts for
+/// many.
 void Judge::complete(Plan &plan, const Candidate &candidate,
                      ModuleOp module) const {
-  std::vector<FactorEntry> pinned = makeReplicated(module, request.pins);
-  if (!request.stated && pinned.empty())
+  if (!request.stated && request.pins.replicated.empty())
     return;
-  completePlan(plan, request.stated.value_or(Plan()), std::move(pinned),
-               module);
+  Plan stated = request.stated.value_or(Plan());
+  std::vector<FactorEntry> pinned = makeReplicated(module, request.pins);
+  PinnedLayers layers(module, request);
+  if (int64_t(layers.getLayers().size()) < request.program.layers.value_or(0) &&
+      !layers.arePinnedFurther()) {
+    std::vector<StringRef> further = layers.getFurtherGlobs();
+    leaveOut(stated, further);
+    llvm::erase_if(pinned, [&](const FactorEntry &entry) {
+      return llvm::is_contained(further, entry.glob);
+    });
+  }
+  completePlan(plan, stated, std::move(pinned), module);
   if (!request.stated || candidate.mesh.pipeline > 1)
     return;
   // One device alone, which is measured, has no stages.
