@@ -309,8 +309,9 @@ def main():
             if any(r["hidden"] == hidden for r in rows):
                 best, ratios, right = run_model(options, folder, rows, hidden, layers)
                 good &= right
-                finite = [r for r in ratios if r < math.inf] or [math.nan]
-                line += f"{min(finite):.2f} to {max(finite):.2f} | "
+                finite = [r for r in ratios if r < math.inf]
+                line += (f"{min(finite):.2f} to {max(finite):.2f} | "
+                         if finite else "- | ")
                 line += " | ".join(f"{b / best[3]:.2f}" if best[3] else "-"
                                    for b in best[:3])
             else:

@@ -47,12 +47,15 @@ struct DeviceUse {
   int64_t capacity = 0; ///< bytes of these ranks' smallest device
 };
 
-/// Operators of one name that run in slices.
+/// An operator that runs in slices, or the operators of a line.
 struct SlicedOperator {
-  std::string name; ///< of equal layers once
+  std::string name;
   std::string factor;
   int64_t slices = 1;
   int64_t sharded = 1; ///< slices that are stored as "storage" says
+
+  /// Returns text such as "8 slices of h".
+  std::string describe() const;
 };
 
 struct PlanExplanation {
@@ -69,7 +72,9 @@ struct PlanExplanation {
   std::vector<DeviceUse> memory;
   std::vector<OperatorUse> uses;        ///< of lines, the longest first
   std::vector<OperatorUse> usesOfNames; ///< of operators, without `binds`
-  std::vector<SlicedOperator> sliced;   ///< as the plan says
+  // As the plan says.
+  std::vector<SlicedOperator> sliced; ///< of lines, in the program's order
+  std::vector<SlicedOperator> slicedOfNames; ///< of operators
   // Estimated.
   std::vector<OperatorChoice> choices;
   std::string whyNoChoices; ///< if they are unknown
@@ -79,17 +84,21 @@ struct PlanExplanation {
 };
 
 /// The line that has the figures of an operator or variable, by its name. Equal
-/// layers are one line: "h.*.mlp.c_fc". If layers differ in their choices, the
-/// line states its layers: "h.0.mlp.c_fc" and "h.{1-3}.mlp.c_fc".
+/// layers are one line: "h.*.mlp.c_fc". If layers differ in their choices or
+/// slices, the line states its layers: "h.0.mlp.c_fc" and "h.{1-3}.mlp.c_fc".
 using LineNames = std::map<std::string, std::string>;
 
-/// Names lines such that the operators of a line have the same choice in each
-/// of the plans.
+/// Names lines such that the operators of a line have the same choice and run
+/// in the same slices in each of the plans.
 LineNames nameLines(llvm::ArrayRef<const PlanExplanation *> plans);
 
 /// Adds up the uses of each line, the longest first.
 std::vector<OperatorUse> groupUses(const PlanExplanation &explanation,
                                    const LineNames &lines);
+
+/// Returns the operators in slices of each line, in the program's order.
+std::vector<SlicedOperator> groupSliced(const PlanExplanation &explanation,
+                                        const LineNames &lines);
 
 /// Explains the plan of the options for an imported model or program, which is
 /// not changed. Errors as diagnostics.

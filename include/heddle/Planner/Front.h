@@ -46,8 +46,9 @@ std::vector<int64_t> getDeviceCounts(const Cluster &cluster, int64_t most);
 /// memory up to `request.memory`. Two plans for the same number of devices
 /// differ by 5 % in memory or more. The request's limit of compilations holds
 /// for each number of devices, and each lower limit of memory may use a quarter
-/// of it more. If there is no plan at all, returns the error of the largest
-/// number of devices.
+/// of it more. Nothing is compiled for a number of devices on which nothing can
+/// fit. If there is no plan at all, returns the error of the largest number of
+/// devices.
 llvm::Expected<PlanFront> findFront(const PlanRequest &request,
                                     PlanObserver &observer);
 

@@ -326,7 +326,9 @@ using NextMemory =
 
 /// Searches for the best plans of several limits of memory, from
 /// `request.memory` downwards. A candidate is judged once for all of them, with
-/// the memory of the request. An interrupted search ends.
+/// the memory of the request. If the lower bounds show that nothing fits into
+/// it, nothing is judged: the report has `memoryBound` alone. An interrupted
+/// search ends.
 llvm::Error findPlans(const PlanRequest &request, PlanObserver &observer,
                       NextMemory next);
 

@@ -312,30 +312,26 @@ static void addWhole(std::vector<PlanEntry<KeyT>> &entries,
 // Plans
 //===----------------------------------------------------------------------===//
 
-/// Removes the entries of the pinned globs, whose factors are whole, from a
-/// plan, and returns them.
-static std::vector<FactorEntry>
-takePinned(std::vector<FactorEntry> &entries,
-           const std::vector<std::string> &globs) {
-  std::vector<FactorEntry> pinned;
-  llvm::erase_if(entries, [&](FactorEntry &entry) {
-    bool isPinned =
-        llvm::is_contained(globs, entry.glob) &&
-        llvm::all_of(entry.assignments, [](const FactorAssignment &one) {
-          return one.axes.empty();
-        });
-    if (isPinned)
-      pinned.push_back(std::move(entry));
-    return isPinned;
-  });
-  return pinned;
+/// Replaces the entries of the globs of `stated` that match operators. Only one
+/// entry may have a glob.
+template <typename EntryT>
+static void replaceEntries(std::vector<EntryT> &entries,
+                           const std::vector<EntryT> &stated,
+                           const Names &names) {
+  for (const EntryT &entry : stated) {
+    if (!names.hasOperator(entry.glob))
+      continue;
+    llvm::erase_if(
+        entries, [&](const EntryT &other) { return other.glob == entry.glob; });
+    entries.push_back(entry);
+  }
 }
 
-void heddle::completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
-                          ModuleOp module) {
+void heddle::completePlan(Plan &plan, const Plan &stated,
+                          std::vector<FactorEntry> pinned, ModuleOp module) {
   Names names(module);
   auto isOperator = [&](StringRef glob) { return names.hasOperator(glob); };
-  std::vector<FactorEntry> fixed = takePinned(plan.operators, pins.replicated);
+  std::vector<FactorEntry> fixed = std::move(pinned);
   for (const FactorEntry &entry : stated.operators) {
     if (!isOperator(entry.glob))
       continue;
@@ -356,12 +352,8 @@ void heddle::completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
     if (isOperator(entry.glob))
       layouts.push_back(toEntryOf(plan, entry));
   addWhole(plan.pins, layouts, llvm::make_first_range(names.operators));
-  for (const PlanSplit &split : stated.splits)
-    if (isOperator(split.glob))
-      plan.splits.push_back(split);
-  for (const PlanPriority &priority : stated.priorities)
-    if (isOperator(priority.glob))
-      plan.priorities.push_back(priority);
+  replaceEntries(plan.splits, stated.splits, names);
+  replaceEntries(plan.priorities, stated.priorities, names);
   if (isStated(stated, "hierarchy"))
     plan.hierarchy = stated.hierarchy;
   if (isStated(stated, "reduce_gradients"))

@@ -8,14 +8,15 @@
 
 namespace heddle {
 
-/// Merges the user's stated part and pins into a plan for `module` that already
-/// satisfies `pins`. Among stated entries and pins, the most specific one
-/// decides. No entry of the plan wins over them. The stated factors of an
-/// operator take their axes from its other factors. An entry whose glob matches
-/// nothing is left out, because the module may have few layers. An axis that
-/// the plan's mesh lacks is left out, too, because it would have one device.
-void completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
-                  mlir::ModuleOp module);
+/// Merges the user's stated part and the entries of pins into a plan for
+/// `module`, which may have been completed before. Among stated entries and
+/// pins, the most specific one decides. No entry of the plan wins over them.
+/// The stated factors of an operator take their axes from its other factors. An
+/// entry whose glob matches nothing is left out, because the module may have
+/// few layers. An axis that the plan's mesh lacks is left out, too, because it
+/// would have one device.
+void completePlan(Plan &plan, const Plan &stated,
+                  std::vector<FactorEntry> pinned, mlir::ModuleOp module);
 
 /// Verifies that each pinned glob matches an operator. `module` is a program
 /// with all layers.

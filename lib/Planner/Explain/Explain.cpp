@@ -169,7 +169,7 @@ static std::vector<SlicedOperator> findSliced(ModuleOp step, const Plan &plan) {
     const PlanSplit *split = findPlanSplit(plan.splits, getOpName(op));
     if (!split || !op.getShardingRule().getFactor(split->factor))
       return;
-    std::string name = generalizeNames(getOpName(op));
+    std::string name = getOpName(op).str();
     if (seen.insert(name).second)
       sliced.push_back({name, split->factor, split->slices,
                         split->sharded.value_or(split->slices)});
@@ -186,7 +186,7 @@ static void estimateChoices(ModuleOp step, const CompileOptions &options,
     result.whyNoChoices = llvm::toString(plan.takeError());
     return;
   }
-  result.sliced = findSliced(step, *plan);
+  result.slicedOfNames = findSliced(step, *plan);
   ScopedDiagnosticHandler silent(step.getContext(), [&](Diagnostic &message) {
     if (message.getSeverity() == DiagnosticSeverity::Error &&
         result.whyNoChoices.empty())
@@ -218,5 +218,6 @@ FailureOr<PlanExplanation> heddle::explainPlan(ModuleOp module,
   for (OperatorChoice &choice : result.choices)
     nameLine(choice, lines);
   result.uses = groupUses(result, lines);
+  result.sliced = groupSliced(result, lines);
   return result;
 }

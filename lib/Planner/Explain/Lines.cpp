@@ -54,19 +54,21 @@ static std::string nameLayers(ArrayRef<std::string> names) {
 }
 
 LineNames heddle::nameLines(ArrayRef<const PlanExplanation *> plans) {
-  // The choice of each name in each plan.
+  // The choice and the slices of each name in each plan.
   std::map<std::string, std::vector<std::string>> choicesOf;
   for (auto [i, plan] : llvm::enumerate(plans)) {
     auto note = [&](const std::string &name, const std::string &choice) {
       std::vector<std::string> &known = choicesOf[name];
       known.resize(plans.size());
-      known[i] = choice;
+      known[i] += choice;
     };
     for (const OperatorUse &use : plan->usesOfNames)
       note(use.name, "");
     for (const OperatorChoice &choice : plan->choices)
       for (const std::string &name : choice.names)
         note(name, choice.chosen.strategy);
+    for (const SlicedOperator &sliced : plan->slicedOfNames)
+      note(sliced.name, " in " + sliced.describe());
   }
   std::map<std::string,
            std::map<std::vector<std::string>, std::vector<std::string>>>
@@ -95,6 +97,27 @@ void heddle::nameLine(OperatorChoice &choice, const LineNames &lines) {
   // Otherwise, the glob may be shorter.
   if (isSplit)
     choice.glob = llvm::join(own, ", ");
+}
+
+std::string SlicedOperator::describe() const {
+  std::string text = std::to_string(slices) + " slices of " + factor;
+  if (sharded < slices)
+    text +=
+        ", " + std::to_string(sharded) + " of them stored as \"storage\" says";
+  return text;
+}
+
+std::vector<SlicedOperator>
+heddle::groupSliced(const PlanExplanation &explanation,
+                    const LineNames &lines) {
+  std::vector<SlicedOperator> grouped;
+  std::set<std::string> seen;
+  for (SlicedOperator sliced : explanation.slicedOfNames) {
+    sliced.name = lines.at(sliced.name);
+    if (seen.insert(sliced.name).second)
+      grouped.push_back(std::move(sliced));
+  }
+  return grouped;
 }
 
 std::vector<OperatorUse> heddle::groupUses(const PlanExplanation &explanation,

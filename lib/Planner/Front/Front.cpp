@@ -1,6 +1,7 @@
 //===- Front.cpp - Plans of which none is better in all -------------------===//
 
 #include "heddle/Planner/Front.h"
+#include <limits>
 
 using namespace heddle;
 
@@ -44,6 +45,9 @@ static void add(std::vector<FrontPoint> &points, FrontPoint point) {
 llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
                                             PlanObserver &observer) {
   PlanFront front;
+  // Of the numbers of devices on which nothing can fit.
+  size_t numHopeless = 0;
+  int64_t leastBound = std::numeric_limits<int64_t>::max();
   for (int64_t devices : getDeviceCounts(request.cluster, request.devices)) {
     PlanRequest sized = request;
     sized.devices = devices;
@@ -57,6 +61,13 @@ llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
           front.isInterrupted |= report.isInterrupted;
           int64_t needed = report.figures.getNeededMemory();
           int64_t total = report.figures.memory.total();
+          if (!report.plan && report.judged.empty()) {
+            ++numHopeless;
+            leastBound = std::min(leastBound, report.memoryBound);
+            why = "no plan needs less than " +
+                  std::to_string(report.memoryBound) + " bytes";
+            return std::nullopt;
+          }
           if (!report.plan) {
             if (numLimits == 0)
               why =
@@ -85,6 +96,12 @@ llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
     if (front.isInterrupted)
       break;
   }
+  if (numHopeless > 0 && numHopeless == front.without.size() &&
+      front.points.empty())
+    return llvm::createStringError(
+        "nothing fits into " + std::to_string(request.memory) +
+        " bytes: no plan for up to " + std::to_string(request.devices) +
+        " devices needs less than " + std::to_string(leastBound) + " bytes");
   if (front.points.empty() && !front.isInterrupted)
     return llvm::createStringError("no plan for any number of devices; with " +
                                    std::to_string(front.without.back().first) +

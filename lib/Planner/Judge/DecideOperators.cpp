@@ -20,7 +20,6 @@ void Judge::clearDecided(Plan &plan, const Candidate &candidate,
   plan.operators.clear();
   if (!request.pins.zeroLevel)
     plan.storage.clear();
-  addReplicated(plan, module, request.pins);
   complete(plan, candidate, module);
 }
 

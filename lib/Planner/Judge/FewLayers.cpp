@@ -159,6 +159,8 @@ llvm::Error Judge::extendDecisions(const Candidate &few, ProgramSize fewSize,
   extend(plan->operators, decided->operators);
   extend(plan->storage, decided->storage);
   extend(plan->pins, decided->pins);
+  // What the user states of a further layer takes precedence over the copies.
+  complete(*plan, more, *moreStep);
   price.decided.push_back(
       {*moreStep, more.stageLayers, std::move(*plan), std::nullopt});
   return llvm::Error::success();
@@ -173,7 +175,8 @@ llvm::Expected<bool> Judge::lacksFreeLayer(const Candidate &candidate) {
   if (!step)
     return step.takeError();
   PinnedLayers few(*step, request);
-  return !few.getLayers().empty() && few.findFree().empty();
+  return !few.getLayers().empty() &&
+         (few.findFree().empty() || few.arePinnedFurther());
 }
 
 llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate,

@@ -44,7 +44,11 @@ llvm::Expected<ModuleOp> Judge::getTrainingStep(ProgramSize size,
   return *known->second;
 }
 
-void heddle::addReplicated(Plan &plan, ModuleOp module, const PlanPins &pins) {
+/// Returns entries that keep the factors of tensor parallelism whole for the
+/// operators of the pinned globs.
+static std::vector<FactorEntry> makeReplicated(ModuleOp module,
+                                               const PlanPins &pins) {
+  std::vector<FactorEntry> entries;
   for (const std::string &glob : pins.replicated) {
     std::set<std::string> factors;
     bool hasOperator = false;
@@ -61,17 +65,47 @@ void heddle::addReplicated(Plan &plan, ModuleOp module, const PlanPins &pins) {
     FactorEntry entry{glob, {}, {}};
     for (const std::string &factor : factors)
       entry.assignments.push_back({factor, {}, {}});
-    plan.operators.push_back(std::move(entry));
+    entries.push_back(std::move(entry));
   }
+  return entries;
 }
 
-/// Adds what the user states to a candidate's plan.
+/// Leaves out the entries of these globs.
+static void leaveOut(Plan &stated, ArrayRef<StringRef> globs) {
+  auto leave = [&](auto &entries) {
+    llvm::erase_if(entries, [&](const auto &entry) {
+      return llvm::is_contained(globs, entry.glob);
+    });
+  };
+  leave(stated.operators);
+  leave(stated.storage);
+  leave(stated.pins);
+  leave(stated.splits);
+  leave(stated.priorities);
+}
+
+/// Adds the user's pins and stated part to a candidate's plan. It may have been
+/// completed before. If the module has few layers instead of all, leaves out
+/// what the user states of a further layer alone, unless that is so for most
+/// layers: each layer of the difference between two such programs counts for
+/// many.
 void Judge::complete(Plan &plan, const Candidate &candidate,
                      ModuleOp module) const {
-  if (!request.stated)
+  if (!request.stated && request.pins.replicated.empty())
     return;
-  completePlan(plan, *request.stated, request.pins, module);
-  if (candidate.mesh.pipeline > 1)
+  Plan stated = request.stated.value_or(Plan());
+  std::vector<FactorEntry> pinned = makeReplicated(module, request.pins);
+  PinnedLayers layers(module, request);
+  if (int64_t(layers.getLayers().size()) < request.program.layers.value_or(0) &&
+      !layers.arePinnedFurther()) {
+    std::vector<StringRef> further = layers.getFurtherGlobs();
+    leaveOut(stated, further);
+    llvm::erase_if(pinned, [&](const FactorEntry &entry) {
+      return llvm::is_contained(further, entry.glob);
+    });
+  }
+  completePlan(plan, stated, std::move(pinned), module);
+  if (!request.stated || candidate.mesh.pipeline > 1)
     return;
   // One device alone, which is measured, has no stages.
   plan.numStages = 0;
@@ -117,7 +151,6 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
       return layers.takeError();
     setStages(*plan, *layers, candidate.stageLayers);
   }
-  addReplicated(*plan, module, request.pins);
   complete(*plan, candidate, module);
   llvm::append_range(plan->splits, candidate.splits);
   if (!candidate.decidesOperators)

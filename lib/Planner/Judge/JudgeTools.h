@@ -10,10 +10,6 @@
 
 namespace heddle {
 
-/// Adds entries that keep the factors of tensor parallelism whole for the
-/// operators of the globs.
-void addReplicated(Plan &plan, mlir::ModuleOp module, const PlanPins &pins);
-
 /// Returns the most bytes in use from the first to the last call that serves
 /// activations of a layer. A layer is the prefix of its names, such as "h.3.".
 /// 0: no call does.

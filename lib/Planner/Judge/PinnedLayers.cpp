@@ -1,9 +1,11 @@
 //===- PinnedLayers.cpp - Layers that the user decides alone --------------===//
 
 #include "PinnedLayers.h"
+#include "../Bounds/Extrapolation.h"
 #include "LayerStages.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Plan/Plan.h"
+#include <algorithm>
 
 using namespace mlir;
 using namespace heddle;
@@ -37,6 +39,7 @@ PinnedLayers::PinnedLayers(ModuleOp few, const PlanRequest &request)
     addGlobs(request.stated->storage);
     addGlobs(request.stated->pins);
     addGlobs(request.stated->splits);
+    addGlobs(request.stated->priorities);
   }
   if (layers.empty() || globs.empty())
     return;
@@ -88,6 +91,32 @@ std::vector<StringRef> PinnedLayers::getOwnGlobs(StringRef layer) const {
         }))
       own.push_back(glob);
   return own;
+}
+
+std::set<size_t> PinnedLayers::findFurther(StringRef glob) const {
+  std::set<size_t> further;
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if (matches(glob, layers.front(), numbers[i])) {
+      if (i < size_t(kFewLayers))
+        return {};
+      further.insert(i);
+    }
+  return further;
+}
+
+std::vector<StringRef> PinnedLayers::getFurtherGlobs() const {
+  std::vector<StringRef> further;
+  llvm::copy_if(globs, std::back_inserter(further),
+                [&](StringRef glob) { return !findFurther(glob).empty(); });
+  return further;
+}
+
+bool PinnedLayers::arePinnedFurther() const {
+  std::set<size_t> pinned;
+  for (StringRef glob : globs)
+    pinned.merge(findFurther(glob));
+  size_t few = std::min(numbers.size(), size_t(kFewLayers));
+  return 2 * pinned.size() > numbers.size() - few;
 }
 
 StringRef PinnedLayers::findFree() const {

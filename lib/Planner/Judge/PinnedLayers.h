@@ -26,8 +26,16 @@ public:
   std::vector<llvm::StringRef> getOwnGlobs(llvm::StringRef layer) const;
   /// Returns the last layer that no glob names alone; "" if there is none.
   llvm::StringRef findFree() const;
+  /// Returns the globs that match names of further layers alone: those behind
+  /// the first kFewLayers.
+  std::vector<llvm::StringRef> getFurtherGlobs() const;
+  /// Returns whether such globs match most further layers.
+  bool arePinnedFurther() const;
 
 private:
+  /// Returns the further layers that the glob matches, by their place in
+  /// `numbers`. Empty if it matches a layer of the first ones.
+  std::set<size_t> findFurther(llvm::StringRef glob) const;
   bool matches(llvm::StringRef glob, const std::string &layer,
                llvm::StringRef number) const;
 

@@ -218,6 +218,14 @@ double PlanSearch::getProvenMemory(const SearchEntry &entry) const {
   return std::max(0.0, getLeastMemory(entry));
 }
 
+/// Returns a lower bound of the bytes that any candidate needs.
+double PlanSearch::getMemoryBound() const {
+  double bound = std::numeric_limits<double>::infinity();
+  for (const SearchEntry &entry : entries)
+    bound = std::min(bound, getProvenMemory(entry));
+  return bound;
+}
+
 /// Finds the candidate that needs least memory, and its largest consumers.
 llvm::Error PlanSearch::explainInfeasible() {
   const JudgedCandidate *least = getSmallest();
@@ -237,10 +245,7 @@ llvm::Error PlanSearch::explainInfeasible() {
   }
   report.winner = least->candidate;
   report.figures = least->figures;
-  double bound = std::numeric_limits<double>::infinity();
-  for (const SearchEntry &entry : entries)
-    bound = std::min(bound, getProvenMemory(entry));
-  report.memoryBound = int64_t(bound);
+  report.memoryBound = int64_t(getMemoryBound());
   report.infeasiblePredictions = countInfeasiblePredictions();
   for (const MemoryPart &part : getMemoryParts(least->figures.memory))
     report.consumers.push_back({part.name.str(), part.bytes});

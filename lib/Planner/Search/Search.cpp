@@ -392,6 +392,13 @@ llvm::Error PlanSearch::run(NextMemory next, bool mayLower) {
     return problem;
   if (llvm::Error problem = makeEntries())
     return problem;
+  // Other numbers of devices may need less, so that the least memory of this
+  // one is not searched for.
+  if (mayLower && !entries.empty() && getMemoryBound() > double(memory)) {
+    report.memoryBound = int64_t(getMemoryBound());
+    next(report);
+    return llvm::Error::success();
+  }
   for (bool isFirst = true;; isFirst = false) {
     if (llvm::Error problem = answer(isFirst))
       return problem;

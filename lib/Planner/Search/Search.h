@@ -119,6 +119,7 @@ private:
     return entry.bounds.state + entry.bounds.kept - double(extraMemory);
   }
   double getProvenMemory(const SearchEntry &entry) const;
+  double getMemoryBound() const;
   /// Returns whether the candidate may fit, by its bounds. A predicted memory
   /// that slightly exceeds the limit may fit with all layers.
   bool hasRoom(const SearchEntry &entry) const {

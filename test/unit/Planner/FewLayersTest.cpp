@@ -74,6 +74,50 @@ TEST(FewLayers, AddLayersWithoutPins) {
       1);
 }
 
+// Each further layer of a program of four layers counts for many, so a pin of
+// one of them counts like a pin of a layer that this program lacks.
+TEST(FewLayers, CountNoPinOfOneFurtherLayer) {
+  Candidate candidate = makeDecided();
+  candidate.mesh.data = {2};
+  candidate.mesh.tensor = {2};
+  PlanRequest request = makeRequest(4, 4, {12, 64, 4, 64, 16});
+  request.cluster.device.peak["f32"] = 1e9;
+  auto judge = [&](const char *glob) {
+    request.pins.replicated = {glob};
+    return cantFail(Judge(request).extrapolate(candidate, kAny));
+  };
+  for (bool decides : {true, false}) {
+    SCOPED_TRACE(decides);
+    candidate.decidesOperators = decides;
+    PlanFigures third = judge("h.3.mlp*"), other = judge("h.7.mlp*");
+    EXPECT_EQ(third.seconds, other.seconds);
+    EXPECT_EQ(third.getNeededMemory(), other.getNeededMemory());
+  }
+  // Pins of most layers count.
+  for (std::vector<std::string> globs :
+       {std::vector<std::string>{"h.3.mlp*"},
+        {"h.2.mlp*", "h.3.mlp*", "h.4.mlp*", "h.5.mlp*", "h.6.mlp*", "h.7.mlp*",
+         "h.8.mlp*", "h.9.mlp*", "h.10.mlp*", "h.11.mlp*"}}) {
+    request.pins.replicated = globs;
+    Judge standard(request);
+    double whole = cantFail(standard.judge(candidate, 12)).figures.seconds;
+    EXPECT_NEAR(cantFail(standard.extrapolate(candidate, kAny)).seconds, whole,
+                0.06 * whole);
+  }
+}
+
+// A plan that is completed again has no entry twice.
+TEST(FewLayers, CompletePlansOnce) {
+  PlanRequest request = makeRequest(4, 4, {6, 64, 4, 64, 16});
+  request.stated.emplace();
+  request.stated->splits = {{"wte", "v", 2, {}, {}}};
+  request.stated->priorities = {{"h.*.mlp*", 1, {}}};
+  Judge judge(request);
+  Plan plan = cantFail(judge.judge(makeDecided(), 2)).plan;
+  EXPECT_EQ(plan.splits.size(), 1u);
+  EXPECT_EQ(plan.priorities.size(), 1u);
+}
+
 // Globs have stars and question marks where layers have their number.
 TEST(FewLayers, AreMatchedByGlobs) {
   for (const char *glob : {"h.1*", "*.1.mlp*", "?.1.mlp*"}) {
@@ -152,21 +196,44 @@ TEST(FewLayers, AreNotFreeIfAnythingIsStated) {
               plan.splits.push_back({"h.1.mlp.c_fc", "f", 2, {}, {}});
             }),
             "h.0.");
+  EXPECT_EQ(find([](Plan &plan) {
+              plan.priorities.push_back({"h.1.mlp*", 1, {}});
+            }),
+            "h.0.");
 }
 
-// Pins of all few layers do not hold for the others, which judge themselves.
+TEST(FewLayers, KnowWhetherMostFurtherLayersArePinned) {
+  PlanRequest request = makeRequest(4, 4, {6, 64, 4, 64, 16});
+  Judge judge(request);
+  mlir::ModuleOp few = cantFail(judge.getTrainingStep({4, 2}, 1));
+  auto arePinned = [&](std::vector<std::string> globs) {
+    request.pins.replicated = std::move(globs);
+    return PinnedLayers(few, request).arePinnedFurther();
+  };
+  EXPECT_FALSE(arePinned({}));
+  EXPECT_FALSE(arePinned({"h.*.mlp*", "h.1.mlp*"}));
+  EXPECT_FALSE(arePinned({"h.2.mlp*", "h.2.attn*", "h.5.mlp*"}));
+  EXPECT_TRUE(arePinned({"h.2.mlp*", "h.3.attn*", "h.5.mlp*"}));
+}
+
+// Pins of all few layers do not hold for the others, which judge themselves. So
+// do further layers if most of them are pinned.
 TEST(FewLayers, DoNotStandForAllIfAllArePinned) {
   PlanRequest request = makeRequest(4, 4, {6, 64, 4, 64, 16});
-  request.pins.replicated = {"h.0.mlp*", "h.1.mlp*"};
   Candidate candidate = makeDecided();
   candidate.mesh.data = {2};
   candidate.mesh.tensor = {2};
-  Judge judge(request), whole(request);
-  PlanFigures figures = cantFail(judge.extrapolate(candidate, kAny));
-  PlanFigures expected =
-      cantFail(whole.judge(candidate, request.program.layers)).figures;
-  EXPECT_EQ(figures.seconds, expected.seconds);
-  EXPECT_EQ(figures.memory.total(), expected.memory.total());
+  for (std::vector<std::string> globs :
+       {std::vector<std::string>{"h.0.mlp*", "h.1.mlp*"},
+        {"h.2.mlp*", "h.3.mlp*", "h.5.mlp*"}}) {
+    request.pins.replicated = globs;
+    Judge judge(request), whole(request);
+    PlanFigures figures = cantFail(judge.extrapolate(candidate, kAny));
+    PlanFigures expected =
+        cantFail(whole.judge(candidate, request.program.layers)).figures;
+    EXPECT_EQ(figures.seconds, expected.seconds);
+    EXPECT_EQ(figures.memory.total(), expected.memory.total());
+  }
 }
 
 /// Judges 24 layers, and the programs of two and four that stand for them.

@@ -1,6 +1,7 @@
 //===- FindPlanTest.cpp - The search for plans ----------------------------===//
 
 #include "PlanRequests.h"
+#include "heddle/Cost/Cluster.h"
 #include "llvm/Support/Error.h"
 #include "gtest/gtest.h"
 #include <limits>
@@ -303,6 +304,32 @@ TEST(FindPlan, DecidesOperatorsOfStages) {
                   0.05 * whole.figures.seconds);
     }
   }
+}
+
+// A pipeline splits equal layers alike in all stages, so its decided operators
+// tell nothing of other meshes. Two of these are decided although a pipeline is
+// best.
+TEST(FindPlan, DecidesOperatorsBesideAPipeline) {
+  PlanRequest request = makeRequest(4, 16, {2, 64, 4, 512, 16});
+  request.cluster = cantFail(parseCluster(
+      R"({"version": 1, "name": "slow", "device": {"kind": "core", "memory":
+          2000000000, "memory_bandwidth": 6e9, "launch": 1e-6, "peak": {"f32":
+          1e11}}, "levels": [{"name": "network", "count": 4, "latency": 1e-6,
+          "bandwidth": 2e9}]})",
+      "slow"));
+  request.memory = request.cluster.device.memory;
+  request.mostCompiled = 6;
+  request.pins.microBatches = 2;
+  request.pins.subBatches = 1;
+  request.pins.recompute = RecomputeMode::None;
+  request.pins.overlap = Overlap::None;
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  std::vector<int64_t> stages; // of the decided candidates, in their order
+  for (const JudgedCandidate &judged : report.judged)
+    if (judged.candidate.decidesOperators)
+      stages.push_back(judged.candidate.mesh.pipeline);
+  EXPECT_EQ(stages, (std::vector<int64_t>{2, 1, 1}));
 }
 
 // Slices save what is alive of a few weights. They are not tried for a plan

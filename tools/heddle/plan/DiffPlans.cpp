@@ -23,6 +23,7 @@ struct OperatorDifference {
   std::string name;
   OperatorUse before, after;
   std::string chosenBefore, chosenAfter;
+  std::string slicesBefore = "whole", slicesAfter = "whole";
   bool isVariable = false;
   bool isUsed = false; ///< an operator, or a variable that calls serve
 
@@ -35,7 +36,8 @@ struct OperatorDifference {
   /// difference.
   bool isNone() const {
     return getSeconds() == 0 && before.bytesSent == after.bytesSent &&
-           (isVariable || chosenBefore == chosenAfter);
+           (isVariable || chosenBefore == chosenAfter) &&
+           slicesBefore == slicesAfter;
   }
 };
 } // namespace
@@ -45,7 +47,8 @@ static std::vector<OperatorDifference>
 findDifferences(const PlanExplanation &before, const PlanExplanation &after) {
   LineNames lines = nameLines({&before, &after});
   std::map<std::string, OperatorDifference> found;
-  auto take = [&](const PlanExplanation &side, auto use, auto chosen) {
+  auto take = [&](const PlanExplanation &side, auto use, auto chosen,
+                  auto slices) {
     for (const OperatorUse &each : groupUses(side, lines)) {
       found[each.name].*use = each;
       found[each.name].isUsed = true;
@@ -57,9 +60,15 @@ findDifferences(const PlanExplanation &before, const PlanExplanation &after) {
         difference.isVariable = choice.isVariable;
         difference.isUsed |= !choice.isVariable;
       }
+    for (const SlicedOperator &sliced : groupSliced(side, lines)) {
+      found[sliced.name].*slices = sliced.describe();
+      found[sliced.name].isUsed = true;
+    }
   };
-  take(before, &OperatorDifference::before, &OperatorDifference::chosenBefore);
-  take(after, &OperatorDifference::after, &OperatorDifference::chosenAfter);
+  take(before, &OperatorDifference::before, &OperatorDifference::chosenBefore,
+       &OperatorDifference::slicesBefore);
+  take(after, &OperatorDifference::after, &OperatorDifference::chosenAfter,
+       &OperatorDifference::slicesAfter);
   std::vector<OperatorDifference> differences;
   for (auto &[name, difference] : found)
     if (difference.isUsed) {
@@ -108,6 +117,9 @@ void tools::printDifferences(const PlanExplanation &before,
     if (difference.chosenBefore != difference.chosenAfter)
       llvm::outs() << "  " << difference.chosenBefore << " -> "
                    << difference.chosenAfter;
+    if (difference.slicesBefore != difference.slicesAfter)
+      llvm::outs() << "  " << difference.slicesBefore << " -> "
+                   << difference.slicesAfter;
     llvm::outs() << "\n";
   }
   if (numEqual > 0)

@@ -105,14 +105,8 @@ void tools::printExplanation(const PlanExplanation &explanation) {
                  << kinds << "): they take the time of the weakest\n";
   if (!explanation.sliced.empty())
     llvm::outs() << "operators in slices\n";
-  for (const SlicedOperator &sliced : explanation.sliced) {
-    llvm::outs() << "  " << sliced.name << ": " << sliced.slices
-                 << " slices of " << sliced.factor;
-    if (sliced.sharded < sliced.slices)
-      llvm::outs() << ", " << sliced.sharded
-                   << " of them stored as \"storage\" says";
-    llvm::outs() << "\n";
-  }
+  for (const SlicedOperator &sliced : explanation.sliced)
+    llvm::outs() << "  " << sliced.name << ": " << sliced.describe() << "\n";
   printHeading({"operator (simulated)", "compute ms", "wait ms", "sent MiB"},
                "binds");
   for (const OperatorUse &use : explanation.uses)
