@@ -6,6 +6,7 @@
 #include "Commands.h"
 #include "artifact/TemporaryFolder.h"
 #include "model/Model.h"
+#include "plan/PlanModel.h"
 
 namespace fs = std::filesystem;
 using namespace heddle;
@@ -45,6 +46,12 @@ static int runTrainCommand(TrainCommandFlags &flags) {
   if (*job && (*job)->process != 0)
     return runTrain("", flags.train);
   resumeAfterFailure(flags.train);
+  if (kind != ModelKind::Artifact && options.resume &&
+      flags.compile.plan == autoPlan)
+    if (int code = usePlanOfRun(flags.compile, options.output,
+                                kind == ModelKind::Module);
+        code != exitSuccess)
+      return code;
   // Report errors in the options, the data and the run's folder before
   // compiling. The folder is last: a mistake in an option would be met again
   // after choosing another folder.

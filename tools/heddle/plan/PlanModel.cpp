@@ -190,13 +190,6 @@ private:
 // The search
 //===----------------------------------------------------------------------===//
 
-static bool statesMicroBatches(const CompileFlags &flags) {
-  for (const CLI::Option *option : flags.trainingOptions)
-    if (option->get_name() == "--micro-batches" && option->count() > 0)
-      return true;
-  return false;
-}
-
 /// Reads the part of a plan that the user states. Prints an error and returns
 /// false if it is invalid.
 static bool useStated(const CompileFlags &flags, const std::string &path,
@@ -280,7 +273,7 @@ static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
     if (flags.devices == 0)
       request.devices = measured;
   }
-  if (statesMicroBatches(flags)) {
+  if (isStated(flags, "--micro-batches")) {
     int64_t stated = flags.options.training.microBatches;
     if (request.pins.microBatches.value_or(stated) != stated) {
       reportError(
@@ -367,7 +360,7 @@ int tools::planAutomatically(CompileFlags &flags) {
   if (options.subBatches != 0)
     planner.decided.subBatches = options.subBatches;
   CompileFlags asked = flags;
-  if (asked.model.batch && statesMicroBatches(flags) &&
+  if (asked.model.batch && isStated(flags, "--micro-batches") &&
       llvm::MulOverflow(*asked.model.batch, options.training.microBatches,
                         *asked.model.batch)) {
     reportError("--batch times --micro-batches is too large");

@@ -9,6 +9,7 @@
 #include "heddle/Profile/ProfiledCostModel.h"
 #include "heddle/Simulate/MeshAxes.h"
 
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
@@ -232,4 +233,62 @@ int tools::readPlanFlags(CompileFlags &flags) {
   int code = readPlan(flags);
   flags.planIsRead = code == exitSuccess;
   return code;
+}
+
+/// Sets the rows of a micro-batch to those with which a step of the plan's
+/// micro-batches has the rows that `--plan auto` was asked for, or those of the
+/// prediction.
+static bool setRows(CompileFlags &flags, const PlanPrediction &prediction,
+                    const std::string &path) {
+  std::optional<int64_t> &batch = flags.model.batch;
+  int64_t microBatches = flags.options.training.microBatches;
+  if (batch && isStated(flags, "--micro-batches"))
+    return true; // of a micro-batch
+  int64_t rows = batch.value_or(prediction.rows);
+  if (rows % microBatches != 0) {
+    reportError("--batch: expected rows of a step that the " +
+                std::to_string(microBatches) + " micro-batches of the plan '" +
+                path + "' divide, got " + std::to_string(rows));
+    return false;
+  }
+  batch = rows / microBatches;
+  return true;
+}
+
+int tools::usePlanOfRun(CompileFlags &flags, const std::filesystem::path &run,
+                        bool hasFixedRows) {
+  std::string path = (run / "model.heddle" / "plan.json").string();
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    if (std::filesystem::exists(run, ignored))
+      llvm::errs() << "heddle: warning: --plan auto: the run that is resumed "
+                      "has no plan ("
+                   << path << "), so one is chosen anew\n";
+    return exitSuccess;
+  }
+  llvm::Expected<Plan> plan = readPlanFile(path);
+  if (!plan) {
+    reportError(llvm::toString(plan.takeError()));
+    return exitFailure;
+  }
+  llvm::errs() << "heddle: plan: that of the run, " << path
+               << " (another one: --plan FILE, from heddle plan)\n";
+  flags.plan = path;
+  // What the plan states already would invalidate its prediction.
+  CompileOptions &options = flags.options;
+  if (options.overlap == plan->overlap)
+    options.overlap.reset();
+  if (options.recompute == plan->recompute)
+    options.recompute.reset();
+  if (options.subBatches == plan->subBatches)
+    options.subBatches = 0;
+  if (!plan->prediction)
+    return exitSuccess;
+  if (!isStated(flags, "--micro-batches"))
+    options.training.microBatches = plan->prediction->microBatches;
+  if (hasFixedRows)
+    flags.model.batch.reset(); // the file has its batch
+  else if (!setRows(flags, *plan->prediction, path))
+    return exitFailure;
+  return exitSuccess;
 }
