@@ -151,12 +151,26 @@ static CLI::Option *addScheduleFlags(CLI::App &app,
   return schedule;
 }
 
+/// Returns the end of the error about options of other commands; see
+/// OptionHint.
+static std::string getPlanHint(const std::string &name,
+                               const std::string &value) {
+  if (name == "plan")
+    return ", because the plan is an argument: heddle explain " +
+           (value.empty() ? "PLAN" : value) + " MODEL";
+  if (name == "mesh")
+    return ", because it explains a plan: heddle compile MODEL --mesh writes "
+           "the plan of a mesh as plan.json of its artifact";
+  return "";
+}
+
 void tools::addExplainCommand(CLI::App &app, int &result) {
-  CLI::App *command = app.add_subcommand(
-      "explain",
+  CLI::App *command = addCommand(
+      app, "explain",
       "Say what a plan chooses for each operator, what that takes, and what "
       "another choice would; compare two plans; or draw the order in which a "
-      "pipeline's devices work");
+      "pipeline's devices work",
+      getPlanHint);
   auto flags = std::make_shared<ExplainCommandFlags>();
   CompileFlags &compile = flags->compile;
   command->add_option("PLAN", flags->plan, "The plan to explain (JSON)");
