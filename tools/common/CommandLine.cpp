@@ -24,6 +24,11 @@ int tools::reportError(std::string_view message) {
   return exitFailure;
 }
 
+int tools::reportUsage(std::string_view message) {
+  reportError(message);
+  return exitUsage;
+}
+
 //===----------------------------------------------------------------------===//
 // Parsing
 //===----------------------------------------------------------------------===//

@@ -315,7 +315,7 @@ int tools::launch(const LaunchFlags &flags) {
     return printLines(flags);
   std::error_code failure;
   if (fs::is_directory(flags.command.front(), failure))
-    return reportError(
+    return reportUsage(
         "expected a command after --, such as heddle-run train " +
         flags.command.front() + " ..., got the folder '" +
         flags.command.front() + "'");

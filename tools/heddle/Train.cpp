@@ -62,10 +62,8 @@ static int runTrainCommand(TrainCommandFlags &flags) {
   } else if (int code = readPlanFlags(flags.compile); code != exitSuccess) {
     return code;
   }
-  if (std::string problem = checkTrainFlags(flags.train); !problem.empty()) {
-    reportError(problem);
-    return exitUsage; // `launch` does not try again
-  }
+  if (std::string problem = checkTrainFlags(flags.train); !problem.empty())
+    return reportUsage(problem);
   if (kind == ModelKind::Artifact)
     return runTrain(model.path, flags.train);
 

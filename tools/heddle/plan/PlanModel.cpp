@@ -77,6 +77,12 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
                  "GLOB=replicated for "
                  "operators")
       ->check(notEmpty("a pin such as tp=4"))
+      ->check(CLI::Validator(
+          [](std::string &text) {
+            PlanPins pins;
+            return llvm::toString(parsePin(text, pins));
+          },
+          ""))
       ->expected(1)
       ->take_all()
       ->group(group);
@@ -350,9 +356,8 @@ std::optional<FrontSearch> tools::planFront(CompileFlags &flags,
 int tools::planAutomatically(CompileFlags &flags) {
   CompileOptions &options = flags.options;
   if (options.cluster.isNone()) {
-    reportError("--plan auto: expected a --cluster, on which plans are "
-                "weighed, got none");
-    return exitFailure;
+    return reportUsage("--plan auto: expected a --cluster, on which plans are "
+                       "weighed, got none");
   }
   PlannerFlags planner;
   planner.decided.overlap = options.overlap;
@@ -363,8 +368,7 @@ int tools::planAutomatically(CompileFlags &flags) {
   if (asked.model.batch && isStated(flags, "--micro-batches") &&
       llvm::MulOverflow(*asked.model.batch, options.training.microBatches,
                         *asked.model.batch)) {
-    reportError("--batch times --micro-batches is too large");
-    return exitFailure;
+    return reportUsage("--batch times --micro-batches is too large");
   }
   std::optional<PlanSearch> search = planModel(asked, planner);
   if (!search)

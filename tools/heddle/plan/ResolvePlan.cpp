@@ -142,10 +142,8 @@ static int readPlan(CompileFlags &flags) {
   }
   if (!flags.mesh.empty()) {
     llvm::Expected<DefaultMesh> mesh = parseDefaultMesh(flags.mesh);
-    if (!mesh) {
-      reportError("--mesh: " + llvm::toString(mesh.takeError()));
-      return exitFailure;
-    }
+    if (!mesh)
+      return reportUsage("--mesh: " + llvm::toString(mesh.takeError()));
     if (flags.context)
       mesh->attention = *flags.context;
     mesh->sequence = options.mesh.sequence;
@@ -156,58 +154,49 @@ static int readPlan(CompileFlags &flags) {
     options.mesh = *mesh;
     int64_t devices = mesh->getNumDevices();
     if (devices <= kMaxPlanDevices && flags.devices != 0 &&
-        flags.devices != devices) {
-      reportError("--mesh " + flags.mesh + " has " + std::to_string(devices) +
-                  " devices, but --devices is " +
-                  std::to_string(flags.devices));
-      return exitFailure;
-    }
+        flags.devices != devices)
+      return reportUsage(
+          "--mesh " + flags.mesh + " has " + std::to_string(devices) +
+          " devices, but --devices is " + std::to_string(flags.devices));
   } else if (flags.devices != 0) {
     options.mesh.data = {flags.devices};
     options.mesh.option = "--devices";
   }
-  if (options.mesh.getNumDevices() > kMaxPlanDevices) {
-    reportError("expected at most " + std::to_string(kMaxPlanDevices) +
-                " devices, got " +
-                (flags.mesh.empty()
-                     ? "--devices " + std::to_string(flags.devices)
-                     : "--mesh " + flags.mesh));
-    return exitFailure;
-  }
-  if (options.mesh.sequence && options.mesh.tensor == std::vector<int64_t>{1}) {
-    reportError("--sequence splits over the tensor parallel devices: expected "
-                "--mesh with tp=N of at least 2, got --mesh " +
-                flags.mesh);
-    return exitFailure;
-  }
-  if (flags.context && !options.mesh.statesContext) {
-    reportError("--context says how attention sees a sequence that is split "
-                "over cp: expected --mesh with cp=N, got --mesh " +
-                flags.mesh);
-    return exitFailure;
-  }
+  if (options.mesh.getNumDevices() > kMaxPlanDevices)
+    return reportUsage("expected at most " + std::to_string(kMaxPlanDevices) +
+                       " devices, got " +
+                       (flags.mesh.empty()
+                            ? "--devices " + std::to_string(flags.devices)
+                            : "--mesh " + flags.mesh));
+  if (options.mesh.sequence && options.mesh.tensor == std::vector<int64_t>{1})
+    return reportUsage(
+        "--sequence splits over the tensor parallel devices: expected "
+        "--mesh with tp=N of at least 2, got --mesh " +
+        flags.mesh);
+  if (flags.context && !options.mesh.statesContext)
+    return reportUsage(
+        "--context says how attention sees a sequence that is split "
+        "over cp: expected --mesh with cp=N, got --mesh " +
+        flags.mesh);
   bool statesSchedule =
       llvm::any_of(flags.pipelineOptions, [](const CLI::Option *option) {
         return option->count() > 0;
       });
-  if (statesSchedule && options.mesh.pipeline == 1) {
-    reportError(
+  if (statesSchedule && options.mesh.pipeline == 1)
+    return reportUsage(
         "--pipeline, --chunks and --pipeline-barrier are about stages "
         "over pp: expected --mesh with pp=N of at least 2, got --mesh " +
         flags.mesh);
-    return exitFailure;
-  }
   // dp=1 in the mesh states that one data parallel device is wanted. A mesh
   // without dp does not: dp may have been forgotten.
   bool dataParallel =
       flags.mesh.empty() ? flags.devices != 0 : options.mesh.statesData;
-  if (options.zeroLevel > 0 && !dataParallel) {
-    reportError("--zero " + std::to_string(options.zeroLevel) +
-                " shards over the data parallel devices: expected --mesh with "
-                "dp=N, or --devices N, got " +
-                (flags.mesh.empty() ? "one device" : "--mesh " + flags.mesh));
-    return exitFailure;
-  }
+  if (options.zeroLevel > 0 && !dataParallel)
+    return reportUsage(
+        "--zero " + std::to_string(options.zeroLevel) +
+        " shards over the data parallel devices: expected --mesh with "
+        "dp=N, or --devices N, got " +
+        (flags.mesh.empty() ? "one device" : "--mesh " + flags.mesh));
   return canRun(flags, options.mesh.getNumDevices()) ? exitSuccess
                                                      : exitFailure;
 }
@@ -289,6 +278,6 @@ int tools::usePlanOfRun(CompileFlags &flags, const std::filesystem::path &run,
   if (hasFixedRows)
     flags.model.batch.reset(); // the file has its batch
   else if (!setRows(flags, *plan->prediction, path))
-    return exitFailure;
+    return exitUsage;
   return exitSuccess;
 }
