@@ -27,7 +27,8 @@ enum ExitCode {
   exitInterrupted = 130 ///< 128 + SIGINT, as shells report it
 };
 
-/// Prints `PROGRAM: error: MESSAGE` on standard error and returns exitFailure.
+/// Prints `PROGRAM: error: MESSAGE` on standard error, or leaves that to the
+/// launcher of a job (JobErrors.h). Returns exitFailure.
 int reportError(std::string_view message);
 /// The same for an error of the command line. Returns exitUsage.
 int reportUsage(std::string_view message);

@@ -26,12 +26,7 @@ static int runTrainCommand(TrainCommandFlags &flags) {
   auto job = runtime::jobFromEnvironment();
   if (!job.ok())
     return reportError(job.message());
-  if (flags.processes > 1 && !*job) {
-    LaunchFlags launched;
-    launched.processes = flags.processes;
-    launched.command = ownCommand();
-    return launch(launched);
-  }
+  bool launches = flags.processes > 1 && !*job;
   ModelFlags &model = flags.compile.model;
   runtime::TrainOptions &options = flags.train.options;
   std::optional<ModelKind> kind;
@@ -46,8 +41,10 @@ static int runTrainCommand(TrainCommandFlags &flags) {
   if (*job && (*job)->process != 0)
     return runTrain("", flags.train);
   resumeAfterFailure(flags.train);
-  if (kind != ModelKind::Artifact && options.resume &&
-      flags.compile.plan == autoPlan)
+  if (launches)
+    flags.compile.profile.clear(); // process 0 warns of it
+  else if (kind != ModelKind::Artifact && options.resume &&
+           flags.compile.plan == autoPlan)
     if (int code = usePlanOfRun(flags.compile, options.output,
                                 kind == ModelKind::Module);
         code != exitSuccess)
@@ -64,6 +61,12 @@ static int runTrainCommand(TrainCommandFlags &flags) {
   }
   if (std::string problem = checkTrainFlags(flags.train); !problem.empty())
     return reportUsage(problem);
+  if (launches) {
+    LaunchFlags launched;
+    launched.processes = flags.processes;
+    launched.command = ownCommand();
+    return launch(launched);
+  }
   if (kind == ModelKind::Artifact)
     return runTrain(model.path, flags.train);
 
