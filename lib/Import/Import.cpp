@@ -193,8 +193,10 @@ heddle::importModel(MLIRContext &context, const ImportOptions &options) {
     prefix = "model.";
     harmless = {".rotary_emb.inv_freq"};
   } else if (!config->hasFailed()) {
-    config->error("model_type", "expected \"gpt2\" or \"llama\", got \"" +
-                                    Twine(family) + "\"");
+    config->error("model_type",
+                  "expected \"gpt2\" or \"llama\", got \"" + Twine(family) +
+                      "\"; PyTorch reads other Hugging Face models: python -m "
+                      "heddle.torch MODEL -o model.mlir (docs/torch.md)");
   }
   if (failed(module))
     return failure();

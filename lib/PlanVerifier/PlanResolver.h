@@ -77,6 +77,14 @@ private:
   void checkSchedule();
   void checkStageOrder();
 
+  // CheckModel.cpp
+  /// Reports an entry that names nothing in the program.
+  PlanProblem &reportUnknown(PlanRule rule, PlanPosition at, std::string path,
+                             const llvm::Twine &message);
+  /// If most entries name nothing, replaces all problems by one, because the
+  /// plan seems to be of another model. Returns whether it is.
+  bool checkModel();
+
   // CheckStep.cpp
   void checkSubBatches();
   void checkPrediction();
@@ -94,6 +102,8 @@ private:
   std::map<std::tuple<PlanRule, std::string, std::string>,
            std::pair<size_t, llvm::StringSet<>>>
       known;
+  /// The indices of problems of entries that name nothing.
+  llvm::SetVector<size_t> unknown;
   /// For each op name, the names of the factors of all ops of that name, in
   /// order.
   llvm::MapVector<llvm::StringRef, llvm::SetVector<llvm::StringRef>> factorsOf;

@@ -61,6 +61,8 @@ ResolvedPlan PlanResolver::run() {
   resolvePriorities();
   resolveStages();
   checkSubBatches();
+  if (checkModel())
+    return std::move(result);
   checkPrediction(); // warns, so that errors come first
   return std::move(result);
 }

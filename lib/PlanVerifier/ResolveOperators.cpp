@@ -39,8 +39,8 @@ PlanResolver::findFactors(StringRef section, StringRef glob, PlanPosition at) {
   std::string message = "no operator has such a name";
   if (StringRef nearest = findNearestName(glob, names); !nearest.empty())
     message += "; the nearest is \"" + nearest.str() + "\"";
-  PlanProblem &problem =
-      report(PlanRule::Operator, at, getPlanPath(section, glob), message);
+  PlanProblem &problem = reportUnknown(PlanRule::Operator, at,
+                                       getPlanPath(section, glob), message);
   if (auto model = module->getAttrOfType<StringAttr>(kModelAttrName)) {
     problem.note = "the model is \"" + model.str() + "\" with " +
                    std::to_string(names.size()) +

@@ -30,13 +30,15 @@ void PlanResolver::checkStorage(const StorageEntry &entry) {
   }
   if (highest < 0) {
     std::string message = "no variable has such a name";
-    if (!reason.empty())
-      message += ": " + reason.str();
-    else if (StringRef nearest = findNearestName(entry.glob, variables);
-             !nearest.empty())
+    std::string path = getPlanPath("storage", entry.glob);
+    if (!reason.empty()) {
+      report(PlanRule::Variable, entry.position, path, message + ": " + reason);
+      return;
+    }
+    if (StringRef nearest = findNearestName(entry.glob, variables);
+        !nearest.empty())
       message += "; the nearest is \"" + nearest.str() + "\"";
-    report(PlanRule::Variable, entry.position,
-           getPlanPath("storage", entry.glob), message);
+    reportUnknown(PlanRule::Variable, entry.position, path, message);
     return;
   }
   llvm::StringSet<> used;

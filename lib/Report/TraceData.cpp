@@ -36,6 +36,10 @@ public:
     data.devices = header->getInteger("devices").value_or(0);
     if (json::Object *summary = header->getObject("summary"))
       data.summary = std::move(*summary);
+    if (!data.isRun && !wanted.empty())
+      return fail("--table chooses an entry point of a real run's trace, but "
+                  "this is the trace of a simulation, which has one program: "
+                  "leave out --table");
     if (data.isRun && !chooseRun(*events))
       return fail(wanted.empty()
                       ? "expected runs, got none"

@@ -2,6 +2,8 @@
 
 #include "CommandLine.h"
 
+#include "JobErrors.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -18,10 +20,17 @@ using namespace heddle;
 using namespace heddle::tools;
 
 int tools::reportError(std::string_view message) {
+  if (recordError(message))
+    return exitFailure;
   std::fflush(stdout);
   std::fprintf(stderr, "%s: error: %.*s\n", program_invocation_short_name,
                static_cast<int>(message.size()), message.data());
   return exitFailure;
+}
+
+int tools::reportUsage(std::string_view message) {
+  reportError(message);
+  return exitUsage;
 }
 
 //===----------------------------------------------------------------------===//
@@ -157,9 +166,10 @@ int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
       reportError(describeUnknownArgument(app, *commands[0]));
     else
       reportError(problem.what());
-    std::fprintf(stderr, "see %s%s%s --help\n", program_invocation_short_name,
-                 commands.empty() ? "" : " ",
-                 commands.empty() ? "" : commands[0]->get_name().c_str());
+    if (!leavesErrors())
+      std::fprintf(stderr, "see %s%s%s --help\n", program_invocation_short_name,
+                   commands.empty() ? "" : " ",
+                   commands.empty() ? "" : commands[0]->get_name().c_str());
     return exitUsage;
   } catch (const std::exception &problem) {
     return reportError(problem.what());

@@ -18,16 +18,20 @@
 
 namespace heddle::tools {
 
-/// Exit codes of every command.
+/// Exit codes of every command but `solve`, which has its own meaning of 2.
+/// README.md lists them.
 enum ExitCode {
   exitSuccess = 0,
   exitFailure = 1,
-  exitUsage = 2,
+  exitUsage = 2,        ///< `launch` does not try again
   exitInterrupted = 130 ///< 128 + SIGINT, as shells report it
 };
 
-/// Prints `PROGRAM: error: MESSAGE` on standard error and returns exitFailure.
+/// Prints `PROGRAM: error: MESSAGE` on standard error, or leaves that to the
+/// launcher of a job (JobErrors.h). Returns exitFailure.
 int reportError(std::string_view message);
+/// The same for an error of the command line. Returns exitUsage.
+int reportUsage(std::string_view message);
 
 /// Parses the command line, runs the callback of the chosen subcommand, and
 /// returns the exit code. A bad command line gives exitUsage. An exception of

@@ -2,6 +2,8 @@
 
 #include "Launch.h"
 
+#include "JobErrors.h"
+
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -185,13 +187,15 @@ static int listenLocally(int &port) {
 /// Replaces this process, a child, by a process of the job.
 [[noreturn]] static void become(const LaunchFlags &flags, int process,
                                 const Variables &variables, int listener,
-                                pid_t parent) {
+                                const JobErrors &errors, pid_t parent) {
   ::setpgid(0, 0); // the launcher passes on signals of the terminal
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent)
     ::_exit(exitFailure);
   for (const auto &[name, value] : variables)
     ::setenv(name.c_str(), value.c_str(), 1);
+  // A log has all errors of its process.
+  errors.inherit(/*records=*/flags.logs.empty());
   ::unsetenv("HEDDLE_JOB_FILE");
   ::unsetenv("TORCHELASTIC_USE_AGENT_STORE");
   if (process == 0) {
@@ -282,6 +286,7 @@ static int runOnce(const LaunchFlags &flags, int attempt,
     return exitFailure;
   }
   std::string key = makeKey();
+  JobErrors errors;
   std::vector<Child> children{size_t(flags.processes)};
   pid_t self = ::getpid();
   std::fflush(nullptr);
@@ -291,7 +296,7 @@ static int runOnce(const LaunchFlags &flags, int attempt,
     variables.emplace_back("HEDDLE_JOB_ATTEMPT", std::to_string(attempt));
     pid_t pid = ::fork();
     if (pid == 0)
-      become(flags, i, variables, listener, self);
+      become(flags, i, variables, listener, errors, self);
     if (pid < 0) {
       problem = std::string("cannot start a process: ") + std::strerror(errno);
       signalAll(children, SIGKILL);
@@ -304,6 +309,10 @@ static int runOnce(const LaunchFlags &flags, int attempt,
   if (!problem.empty())
     return exitFailure;
   int failed = waitForAll(children);
+  int first = children.front().status;
+  for (const std::string &error :
+       errors.takeOthers(WIFEXITED(first) && WEXITSTATUS(first) != 0))
+    reportError(error);
   if (failed < 0)
     return exitSuccess;
   problem = describe(failed, children[size_t(failed)].status);
@@ -315,7 +324,7 @@ int tools::launch(const LaunchFlags &flags) {
     return printLines(flags);
   std::error_code failure;
   if (fs::is_directory(flags.command.front(), failure))
-    return reportError(
+    return reportUsage(
         "expected a command after --, such as heddle-run train " +
         flags.command.front() + " ..., got the folder '" +
         flags.command.front() + "'");

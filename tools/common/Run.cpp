@@ -392,10 +392,8 @@ static int trainSession(fs::path artifact, TrainFlags flags,
 int tools::runTrain(const fs::path &artifact, const TrainFlags &given) {
   TrainFlags flags = given;
   resumeAfterFailure(flags);
-  if (std::string problem = checkTrainFlags(flags); !problem.empty()) {
-    reportError(problem);
-    return exitUsage; // `launch` does not try again
-  }
+  if (std::string problem = checkTrainFlags(flags); !problem.empty())
+    return reportUsage(problem);
   stopOnSignals();
   runtime::SessionOptions options;
   if (runtime::Status status = joinJob(flags.session.hangTimeout, options);

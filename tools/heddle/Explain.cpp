@@ -77,34 +77,32 @@ static int drawSchedule(const ExplainCommandFlags &flags) {
 
 static int runExplainCommand(ExplainCommandFlags &flags) {
   if (!flags.schedule.empty()) {
-    if (!flags.plan.empty()) {
-      reportError("--schedule draws a schedule without a PLAN, got '" +
-                  flags.plan + "'");
-      return exitUsage;
-    }
+    if (!flags.plan.empty())
+      return reportUsage("--schedule draws a schedule without a PLAN, got '" +
+                         flags.plan + "'");
     return drawSchedule(flags);
   }
   if (flags.compile.options.cluster.isNone())
-    return reportError("expected a --cluster, on which the plan is explained "
+    return reportUsage("expected a --cluster, on which the plan is explained "
                        "(or a --schedule to draw), got none");
   if (flags.diff.empty()) {
     if (flags.plan.empty())
-      return reportError("expected a PLAN and a MODEL, --diff PLAN PLAN and a "
+      return reportUsage("expected a PLAN and a MODEL, --diff PLAN PLAN and a "
                          "MODEL, or a --schedule to draw");
     if (std::error_code ignored;
         std::filesystem::is_directory(flags.plan, ignored) ||
         llvm::StringRef(flags.plan).ends_with(".mlir"))
-      return reportError("expected PLAN before MODEL, got '" + flags.plan +
+      return reportUsage("expected PLAN before MODEL, got '" + flags.plan +
                          "' as the plan");
     return explainPlanFile(flags.compile, flags.plan, flags.json, flags.page);
   }
   // With --diff, the only argument is the model.
   if (!flags.compile.model.path.empty())
-    return reportError("--diff compares two plans for one MODEL, got '" +
+    return reportUsage("--diff compares two plans for one MODEL, got '" +
                        flags.plan + "' and '" + flags.compile.model.path + "'");
   bool hasModel = !flags.plan.empty() || flags.compile.model.gpt.layers != 0;
   if (!hasModel)
-    return reportError("--diff compares two plans for one MODEL, got '" +
+    return reportUsage("--diff compares two plans for one MODEL, got '" +
                        flags.diff[0] + "', '" + flags.diff[1] +
                        "' and no MODEL");
   flags.compile.model.path = flags.plan;
@@ -151,12 +149,26 @@ static CLI::Option *addScheduleFlags(CLI::App &app,
   return schedule;
 }
 
+/// Returns the end of the error about options of other commands; see
+/// OptionHint.
+static std::string getPlanHint(const std::string &name,
+                               const std::string &value) {
+  if (name == "plan")
+    return ", because the plan is an argument: heddle explain " +
+           (value.empty() ? "PLAN" : value) + " MODEL";
+  if (name == "mesh")
+    return ", because it explains a plan: heddle compile MODEL --mesh writes "
+           "the plan of a mesh as plan.json of its artifact";
+  return "";
+}
+
 void tools::addExplainCommand(CLI::App &app, int &result) {
-  CLI::App *command = app.add_subcommand(
-      "explain",
+  CLI::App *command = addCommand(
+      app, "explain",
       "Say what a plan chooses for each operator, what that takes, and what "
       "another choice would; compare two plans; or draw the order in which a "
-      "pipeline's devices work");
+      "pipeline's devices work",
+      getPlanHint);
   auto flags = std::make_shared<ExplainCommandFlags>();
   CompileFlags &compile = flags->compile;
   command->add_option("PLAN", flags->plan, "The plan to explain (JSON)");

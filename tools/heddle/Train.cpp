@@ -6,6 +6,7 @@
 #include "Commands.h"
 #include "artifact/TemporaryFolder.h"
 #include "model/Model.h"
+#include "plan/PlanModel.h"
 
 namespace fs = std::filesystem;
 using namespace heddle;
@@ -25,12 +26,7 @@ static int runTrainCommand(TrainCommandFlags &flags) {
   auto job = runtime::jobFromEnvironment();
   if (!job.ok())
     return reportError(job.message());
-  if (flags.processes > 1 && !*job) {
-    LaunchFlags launched;
-    launched.processes = flags.processes;
-    launched.command = ownCommand();
-    return launch(launched);
-  }
+  bool launches = flags.processes > 1 && !*job;
   ModelFlags &model = flags.compile.model;
   runtime::TrainOptions &options = flags.train.options;
   std::optional<ModelKind> kind;
@@ -45,6 +41,14 @@ static int runTrainCommand(TrainCommandFlags &flags) {
   if (*job && (*job)->process != 0)
     return runTrain("", flags.train);
   resumeAfterFailure(flags.train);
+  if (launches)
+    flags.compile.profile.clear(); // process 0 warns of it
+  else if (kind != ModelKind::Artifact && options.resume &&
+           flags.compile.plan == autoPlan)
+    if (int code = usePlanOfRun(flags.compile, options.output,
+                                kind == ModelKind::Module);
+        code != exitSuccess)
+      return code;
   // Report errors in the options, the data and the run's folder before
   // compiling. The folder is last: a mistake in an option would be met again
   // after choosing another folder.
@@ -55,9 +59,13 @@ static int runTrainCommand(TrainCommandFlags &flags) {
   } else if (int code = readPlanFlags(flags.compile); code != exitSuccess) {
     return code;
   }
-  if (std::string problem = checkTrainFlags(flags.train); !problem.empty()) {
-    reportError(problem);
-    return exitUsage; // `launch` does not try again
+  if (std::string problem = checkTrainFlags(flags.train); !problem.empty())
+    return reportUsage(problem);
+  if (launches) {
+    LaunchFlags launched;
+    launched.processes = flags.processes;
+    launched.command = ownCommand();
+    return launch(launched);
   }
   if (kind == ModelKind::Artifact)
     return runTrain(model.path, flags.train);

@@ -30,6 +30,7 @@ enum class PlanRule {
   Devices,         ///< no more devices than there are
   Axis,            ///< an axis of the mesh
   PipelineAxis,    ///< the axis of stages splits nothing else
+  Model,           ///< its entries name operators and variables of this model
   Operator,        ///< a glob matches an operator
   Variable,        ///< a glob matches a variable
   Factor,          ///< a factor of an operator that the glob matches

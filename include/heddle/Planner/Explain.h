@@ -77,7 +77,7 @@ struct PlanExplanation {
   std::vector<SlicedOperator> slicedOfNames; ///< of operators
   // Estimated.
   std::vector<OperatorChoice> choices;
-  std::string whyNoChoices; ///< if they are unknown
+  std::string whyNoCosts; ///< if the choices have no costs and no runner-ups
 
   /// Returns the choice of an operator or a line, null if it is unknown.
   const OperatorChoice *findChoice(llvm::StringRef name) const;

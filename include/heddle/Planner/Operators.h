@@ -109,6 +109,8 @@ struct OperatorChoice {
   bool isVariable = false;
   int64_t count = 1; ///< the number of names that the glob stands for
   StrategyCost chosen;
+  /// Whether `chosen` has seconds and bytes.
+  bool hasCost = true;
   /// The cheapest other strategy; none if there was only one.
   std::optional<StrategyCost> runnerUp;
 };
@@ -231,6 +233,13 @@ mlir::FailureOr<StepPrediction> predictStep(mlir::ModuleOp module,
 mlir::FailureOr<std::vector<OperatorChoice>>
 explainOperators(mlir::ModuleOp module, const Plan &plan,
                  const Cluster &cluster, int64_t microBatches = 0);
+
+/// Returns for each operator the plan's choice, after propagation has completed
+/// the plan, without costs. It needs no problem, so it also answers for plans
+/// whose costs are unknown. The module, in phase autodiff, is not changed.
+/// Errors as diagnostics.
+mlir::FailureOr<std::vector<OperatorChoice>>
+listSplits(mlir::ModuleOp module, const Plan &plan, const Cluster &cluster);
 
 } // namespace heddle
 

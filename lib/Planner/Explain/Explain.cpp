@@ -178,27 +178,32 @@ static std::vector<SlicedOperator> findSliced(ModuleOp step, const Plan &plan) {
 }
 
 /// Estimates the cost of the plan's choices and of their alternatives. If there
-/// is no estimate, gives a reason instead of an error.
+/// is no estimate, gives the choices without costs, and a reason instead of an
+/// error.
 static void estimateChoices(ModuleOp step, const CompileOptions &options,
                             const Cluster &cluster, PlanExplanation &result) {
   llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
   if (!plan) {
-    result.whyNoChoices = llvm::toString(plan.takeError());
+    result.whyNoCosts = llvm::toString(plan.takeError());
     return;
   }
   result.slicedOfNames = findSliced(step, *plan);
   ScopedDiagnosticHandler silent(step.getContext(), [&](Diagnostic &message) {
     if (message.getSeverity() == DiagnosticSeverity::Error &&
-        result.whyNoChoices.empty())
-      result.whyNoChoices = message.str();
+        result.whyNoCosts.empty())
+      result.whyNoCosts = message.str();
     return success();
   });
   FailureOr<std::vector<OperatorChoice>> choices =
       explainOperators(step, *plan, cluster, options.training.microBatches);
-  if (succeeded(choices))
+  if (succeeded(choices)) {
     result.choices = std::move(*choices);
-  else if (result.whyNoChoices.empty())
-    result.whyNoChoices = "no reason is known";
+    return;
+  }
+  if (result.whyNoCosts.empty())
+    result.whyNoCosts = "no reason is known";
+  if (auto splits = listSplits(step, *plan, cluster); succeeded(splits))
+    result.choices = std::move(*splits);
 }
 
 FailureOr<PlanExplanation> heddle::explainPlan(ModuleOp module,

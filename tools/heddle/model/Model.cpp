@@ -253,6 +253,12 @@ static void warnOfMemory(ModuleOp module, const CompileOptions &options) {
                   "(--batch), or more devices\n";
 }
 
+bool tools::isStated(const CompileFlags &flags, llvm::StringRef option) {
+  return llvm::any_of(flags.trainingOptions, [&](const CLI::Option *given) {
+    return given->get_name() == option && given->count() > 0;
+  });
+}
+
 bool tools::checkNoTrainingOptions(const CompileFlags &flags) {
   for (const CLI::Option *option : flags.trainingOptions)
     if (option->count() > 0) {

@@ -131,6 +131,10 @@ bool checkNotCompiled(const std::vector<CLI::Option *> &options,
 /// model, or a model that already has its training step.
 bool checkNoTrainingOptions(const CompileFlags &flags);
 
+/// Returns whether the command line has the option of the training step, such
+/// as `--micro-batches`.
+bool isStated(const CompileFlags &flags, llvm::StringRef option);
+
 /// Imports or parses the model. Prints errors.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 loadModel(Compiler &compiler, const ModelFlags &flags);
@@ -142,6 +146,15 @@ loadModel(Compiler &compiler, const ModelFlags &flags);
 int readPlanFlags(CompileFlags &flags);
 /// The same, and chooses the plan for `--plan auto`.
 int resolvePlan(CompileFlags &flags);
+
+/// Makes a training with `--plan auto` that resumes `run` use the plan that the
+/// run was compiled with, instead of choosing one.
+/// Takes from it the micro-batches, and the rows if no `--batch` is given. If
+/// the run has no plan, warns and leaves the flags as they are. If the flags
+/// contradict the plan, prints an error and returns the exit code, which is not
+/// exitSuccess.
+int usePlanOfRun(CompileFlags &flags, const std::filesystem::path &run,
+                 bool hasFixedRows);
 
 /// Prints how many of a program's calls a profile knows, and warns if these are
 /// less than half.

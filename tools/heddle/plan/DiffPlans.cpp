@@ -114,7 +114,9 @@ void tools::printDifferences(const PlanExplanation &before,
         1e3 * difference.before.getSeconds(),
         1e3 * difference.after.getSeconds(), 1e3 * difference.getSeconds(),
         roundMiB(difference.after.bytesSent - difference.before.bytesSent));
-    if (difference.chosenBefore != difference.chosenAfter)
+    // A choice that is not known is empty.
+    if (difference.chosenBefore != difference.chosenAfter &&
+        !difference.chosenBefore.empty() && !difference.chosenAfter.empty())
       llvm::outs() << "  " << difference.chosenBefore << " -> "
                    << difference.chosenAfter;
     if (difference.slicesBefore != difference.slicesAfter)

@@ -15,12 +15,6 @@ using namespace heddle;
 using namespace heddle::tools;
 namespace json = llvm::json;
 
-static bool isStated(const CompileFlags &flags, llvm::StringRef name) {
-  return llvm::any_of(flags.trainingOptions, [&](const CLI::Option *option) {
-    return option->get_name() == name && option->count() > 0;
-  });
-}
-
 /// Completes the flags from the plan's prediction: the properties of the step
 /// that the flags do not state.
 static void usePrediction(CompileFlags &flags, const Plan &plan,

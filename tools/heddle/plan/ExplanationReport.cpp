@@ -90,6 +90,17 @@ static void printMemory(const PlanExplanation &explanation) {
   }
 }
 
+/// Prints the choices of operators without costs.
+static void printSplits(const PlanExplanation &explanation) {
+  if (!explanation.choices.empty())
+    llvm::outs() << "operators, and how they are split\n";
+  for (const OperatorChoice &choice : explanation.choices)
+    llvm::outs() << "  " << choice.glob << ": " << choice.chosen.strategy
+                 << "\n";
+  llvm::outs() << "no estimated costs and no runner-ups: "
+               << explanation.whyNoCosts << "\n";
+}
+
 void tools::printExplanation(const PlanExplanation &explanation) {
   llvm::outs() << "simulated on " << explanation.devices << " devices of '"
                << explanation.cluster << "'\n"
@@ -114,8 +125,8 @@ void tools::printExplanation(const PlanExplanation &explanation) {
                                  use.name.c_str(), 1e3 * use.computing,
                                  1e3 * use.exposed, roundMiB(use.bytesSent))
                  << getBinding(explanation, use) << "\n";
-  if (!explanation.whyNoChoices.empty()) {
-    llvm::outs() << "no runner-ups: " << explanation.whyNoChoices << "\n";
+  if (!explanation.whyNoCosts.empty()) {
+    printSplits(explanation);
     return;
   }
   llvm::outs()
@@ -159,12 +170,14 @@ void tools::printExplanation(const PlanExplanation &explanation) {
 //===----------------------------------------------------------------------===//
 
 static void writeCost(json::OStream &out, const char *key,
-                      const StrategyCost &cost) {
+                      const StrategyCost &cost, bool isKnown = true) {
   out.attributeObject(key, [&] {
     if (llvm::Expected<json::Value> strategy = json::parse(cost.strategy))
       out.attribute("strategy", *strategy);
     else
       llvm::consumeError(strategy.takeError());
+    if (!isKnown)
+      return;
     out.attribute("seconds", cost.seconds);
     out.attribute("bytes", cost.bytes);
   });
@@ -208,15 +221,15 @@ void tools::writeExplanation(json::OStream &out,
       });
   });
   out.attributeObject("estimated", [&] {
-    if (!explanation.whyNoChoices.empty())
-      out.attribute("unknown", explanation.whyNoChoices);
+    if (!explanation.whyNoCosts.empty())
+      out.attribute("unknown", explanation.whyNoCosts);
     out.attributeArray("choices", [&] {
       for (const OperatorChoice &choice : explanation.choices)
         out.object([&] {
           out.attribute(choice.isVariable ? "variables" : "operators",
                         choice.glob);
           out.attribute("count", choice.count);
-          writeCost(out, "chosen", choice.chosen);
+          writeCost(out, "chosen", choice.chosen, choice.hasCost);
           if (choice.runnerUp)
             writeCost(out, "runner_up", *choice.runnerUp);
         });

@@ -77,6 +77,12 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
                  "GLOB=replicated for "
                  "operators")
       ->check(notEmpty("a pin such as tp=4"))
+      ->check(CLI::Validator(
+          [](std::string &text) {
+            PlanPins pins;
+            return llvm::toString(parsePin(text, pins));
+          },
+          ""))
       ->expected(1)
       ->take_all()
       ->group(group);
@@ -190,13 +196,6 @@ private:
 // The search
 //===----------------------------------------------------------------------===//
 
-static bool statesMicroBatches(const CompileFlags &flags) {
-  for (const CLI::Option *option : flags.trainingOptions)
-    if (option->get_name() == "--micro-batches" && option->count() > 0)
-      return true;
-  return false;
-}
-
 /// Reads the part of a plan that the user states. Prints an error and returns
 /// false if it is invalid.
 static bool useStated(const CompileFlags &flags, const std::string &path,
@@ -280,7 +279,7 @@ static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
     if (flags.devices == 0)
       request.devices = measured;
   }
-  if (statesMicroBatches(flags)) {
+  if (isStated(flags, "--micro-batches")) {
     int64_t stated = flags.options.training.microBatches;
     if (request.pins.microBatches.value_or(stated) != stated) {
       reportError(
@@ -357,9 +356,8 @@ std::optional<FrontSearch> tools::planFront(CompileFlags &flags,
 int tools::planAutomatically(CompileFlags &flags) {
   CompileOptions &options = flags.options;
   if (options.cluster.isNone()) {
-    reportError("--plan auto: expected a --cluster, on which plans are "
-                "weighed, got none");
-    return exitFailure;
+    return reportUsage("--plan auto: expected a --cluster, on which plans are "
+                       "weighed, got none");
   }
   PlannerFlags planner;
   planner.decided.overlap = options.overlap;
@@ -367,11 +365,10 @@ int tools::planAutomatically(CompileFlags &flags) {
   if (options.subBatches != 0)
     planner.decided.subBatches = options.subBatches;
   CompileFlags asked = flags;
-  if (asked.model.batch && statesMicroBatches(flags) &&
+  if (asked.model.batch && isStated(flags, "--micro-batches") &&
       llvm::MulOverflow(*asked.model.batch, options.training.microBatches,
                         *asked.model.batch)) {
-    reportError("--batch times --micro-batches is too large");
-    return exitFailure;
+    return reportUsage("--batch times --micro-batches is too large");
   }
   std::optional<PlanSearch> search = planModel(asked, planner);
   if (!search)

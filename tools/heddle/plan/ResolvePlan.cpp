@@ -9,6 +9,7 @@
 #include "heddle/Profile/ProfiledCostModel.h"
 #include "heddle/Simulate/MeshAxes.h"
 
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
@@ -141,10 +142,8 @@ static int readPlan(CompileFlags &flags) {
   }
   if (!flags.mesh.empty()) {
     llvm::Expected<DefaultMesh> mesh = parseDefaultMesh(flags.mesh);
-    if (!mesh) {
-      reportError("--mesh: " + llvm::toString(mesh.takeError()));
-      return exitFailure;
-    }
+    if (!mesh)
+      return reportUsage("--mesh: " + llvm::toString(mesh.takeError()));
     if (flags.context)
       mesh->attention = *flags.context;
     mesh->sequence = options.mesh.sequence;
@@ -155,58 +154,49 @@ static int readPlan(CompileFlags &flags) {
     options.mesh = *mesh;
     int64_t devices = mesh->getNumDevices();
     if (devices <= kMaxPlanDevices && flags.devices != 0 &&
-        flags.devices != devices) {
-      reportError("--mesh " + flags.mesh + " has " + std::to_string(devices) +
-                  " devices, but --devices is " +
-                  std::to_string(flags.devices));
-      return exitFailure;
-    }
+        flags.devices != devices)
+      return reportUsage(
+          "--mesh " + flags.mesh + " has " + std::to_string(devices) +
+          " devices, but --devices is " + std::to_string(flags.devices));
   } else if (flags.devices != 0) {
     options.mesh.data = {flags.devices};
     options.mesh.option = "--devices";
   }
-  if (options.mesh.getNumDevices() > kMaxPlanDevices) {
-    reportError("expected at most " + std::to_string(kMaxPlanDevices) +
-                " devices, got " +
-                (flags.mesh.empty()
-                     ? "--devices " + std::to_string(flags.devices)
-                     : "--mesh " + flags.mesh));
-    return exitFailure;
-  }
-  if (options.mesh.sequence && options.mesh.tensor == std::vector<int64_t>{1}) {
-    reportError("--sequence splits over the tensor parallel devices: expected "
-                "--mesh with tp=N of at least 2, got --mesh " +
-                flags.mesh);
-    return exitFailure;
-  }
-  if (flags.context && !options.mesh.statesContext) {
-    reportError("--context says how attention sees a sequence that is split "
-                "over cp: expected --mesh with cp=N, got --mesh " +
-                flags.mesh);
-    return exitFailure;
-  }
+  if (options.mesh.getNumDevices() > kMaxPlanDevices)
+    return reportUsage("expected at most " + std::to_string(kMaxPlanDevices) +
+                       " devices, got " +
+                       (flags.mesh.empty()
+                            ? "--devices " + std::to_string(flags.devices)
+                            : "--mesh " + flags.mesh));
+  if (options.mesh.sequence && options.mesh.tensor == std::vector<int64_t>{1})
+    return reportUsage(
+        "--sequence splits over the tensor parallel devices: expected "
+        "--mesh with tp=N of at least 2, got --mesh " +
+        flags.mesh);
+  if (flags.context && !options.mesh.statesContext)
+    return reportUsage(
+        "--context says how attention sees a sequence that is split "
+        "over cp: expected --mesh with cp=N, got --mesh " +
+        flags.mesh);
   bool statesSchedule =
       llvm::any_of(flags.pipelineOptions, [](const CLI::Option *option) {
         return option->count() > 0;
       });
-  if (statesSchedule && options.mesh.pipeline == 1) {
-    reportError(
+  if (statesSchedule && options.mesh.pipeline == 1)
+    return reportUsage(
         "--pipeline, --chunks and --pipeline-barrier are about stages "
         "over pp: expected --mesh with pp=N of at least 2, got --mesh " +
         flags.mesh);
-    return exitFailure;
-  }
   // dp=1 in the mesh states that one data parallel device is wanted. A mesh
   // without dp does not: dp may have been forgotten.
   bool dataParallel =
       flags.mesh.empty() ? flags.devices != 0 : options.mesh.statesData;
-  if (options.zeroLevel > 0 && !dataParallel) {
-    reportError("--zero " + std::to_string(options.zeroLevel) +
-                " shards over the data parallel devices: expected --mesh with "
-                "dp=N, or --devices N, got " +
-                (flags.mesh.empty() ? "one device" : "--mesh " + flags.mesh));
-    return exitFailure;
-  }
+  if (options.zeroLevel > 0 && !dataParallel)
+    return reportUsage(
+        "--zero " + std::to_string(options.zeroLevel) +
+        " shards over the data parallel devices: expected --mesh with "
+        "dp=N, or --devices N, got " +
+        (flags.mesh.empty() ? "one device" : "--mesh " + flags.mesh));
   return canRun(flags, options.mesh.getNumDevices()) ? exitSuccess
                                                      : exitFailure;
 }
@@ -232,4 +222,62 @@ int tools::readPlanFlags(CompileFlags &flags) {
   int code = readPlan(flags);
   flags.planIsRead = code == exitSuccess;
   return code;
+}
+
+/// Sets the rows of a micro-batch to those with which a step of the plan's
+/// micro-batches has the rows that `--plan auto` was asked for, or those of the
+/// prediction.
+static bool setRows(CompileFlags &flags, const PlanPrediction &prediction,
+                    const std::string &path) {
+  std::optional<int64_t> &batch = flags.model.batch;
+  int64_t microBatches = flags.options.training.microBatches;
+  if (batch && isStated(flags, "--micro-batches"))
+    return true; // of a micro-batch
+  int64_t rows = batch.value_or(prediction.rows);
+  if (rows % microBatches != 0) {
+    reportError("--batch: expected rows of a step that the " +
+                std::to_string(microBatches) + " micro-batches of the plan '" +
+                path + "' divide, got " + std::to_string(rows));
+    return false;
+  }
+  batch = rows / microBatches;
+  return true;
+}
+
+int tools::usePlanOfRun(CompileFlags &flags, const std::filesystem::path &run,
+                        bool hasFixedRows) {
+  std::string path = (run / "model.heddle" / "plan.json").string();
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    if (std::filesystem::exists(run, ignored))
+      llvm::errs() << "heddle: warning: --plan auto: the run that is resumed "
+                      "has no plan ("
+                   << path << "), so one is chosen anew\n";
+    return exitSuccess;
+  }
+  llvm::Expected<Plan> plan = readPlanFile(path);
+  if (!plan) {
+    reportError(llvm::toString(plan.takeError()));
+    return exitFailure;
+  }
+  llvm::errs() << "heddle: plan: that of the run, " << path
+               << " (another one: --plan FILE, from heddle plan)\n";
+  flags.plan = path;
+  // What the plan states already would invalidate its prediction.
+  CompileOptions &options = flags.options;
+  if (options.overlap == plan->overlap)
+    options.overlap.reset();
+  if (options.recompute == plan->recompute)
+    options.recompute.reset();
+  if (options.subBatches == plan->subBatches)
+    options.subBatches = 0;
+  if (!plan->prediction)
+    return exitSuccess;
+  if (!isStated(flags, "--micro-batches"))
+    options.training.microBatches = plan->prediction->microBatches;
+  if (hasFixedRows)
+    flags.model.batch.reset(); // the file has its batch
+  else if (!setRows(flags, *plan->prediction, path))
+    return exitUsage;
+  return exitSuccess;
 }

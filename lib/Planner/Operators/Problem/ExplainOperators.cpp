@@ -2,7 +2,10 @@
 
 #include "PlanWriter.h"
 #include "heddle/Pipelines/Pipelines.h"
+#include "heddle/Simulate/Report.h"
 #include "heddle/Solver/Solve.h"
+#include "llvm/ADT/MapVector.h"
+#include <map>
 
 using namespace mlir;
 using namespace heddle;
@@ -24,21 +27,28 @@ static Plan leaveOutSchedule(Plan plan) {
   return plan;
 }
 
-/// Returns the mesh axes that a plan's axis was refined to: refining cuts "tp"
-/// into "tp.0" and "tp.1".
-static std::vector<std::string> refineAxis(const std::string &axis,
-                                           MeshAttr mesh) {
-  std::vector<std::string> parts;
-  for (MeshAxisAttr other : mesh.getAxes())
-    if (other.getName() == axis ||
-        other.getName().getValue().starts_with(axis + "."))
-      parts.push_back(other.getName().str());
-  return parts;
+/// States how every variable is stored. A variable that several ops need in
+/// different shardings has one of them as its storage, which the problem does
+/// not decide.
+static void nameStorage(ModuleOp sharded, Plan &plan) {
+  for (VariableOp variable : sharded.getOps<VariableOp>()) {
+    ShardingAttr storage = variable.getStorageAttr();
+    if (!storage)
+      continue;
+    StorageEntry entry{variable.getSymName().str(), {}, {}};
+    for (auto [d, axes] : llvm::enumerate(getDimensions(storage))) {
+      DimAssignment assignment{unsigned(d), {}, {}};
+      for (StringAttr axis : axes)
+        assignment.axes.push_back(axis.str());
+      entry.assignments.push_back(std::move(assignment));
+    }
+    plan.storage.push_back(std::move(entry));
+  }
 }
 
 /// Returns a plan that states the axes of every factor of every named operator,
-/// as propagation completes `plan`. Sets `hasEmptyParts` if a factor has fewer
-/// elements than its axes have devices.
+/// as propagation completes `plan`, and how every variable is stored. Sets
+/// `hasEmptyParts` if a factor has fewer elements than its axes have devices.
 static FailureOr<Plan> nameAllAxes(ModuleOp module, const Plan &plan,
                                    const Cluster &cluster,
                                    bool &hasEmptyParts) {
@@ -57,13 +67,8 @@ static FailureOr<Plan> nameAllAxes(ModuleOp module, const Plan &plan,
   complete.mesh.clear();
   for (MeshAxisAttr axis : mesh.getAxes())
     complete.mesh.push_back({axis.getName().str(), axis.getSize()});
-  for (StorageEntry &entry : complete.storage)
-    for (DimAssignment &assignment : entry.assignments) {
-      std::vector<std::string> refined;
-      for (const std::string &axis : assignment.axes)
-        llvm::append_range(refined, refineAxis(axis, mesh));
-      assignment.axes = std::move(refined);
-    }
+  complete.storage.clear();
+  nameStorage(*copy, complete);
   llvm::StringMap<size_t> entryOf;
   WalkResult walked = copy->walk([&](ShardingRuleOpInterface op) {
     StringRef name = getOpName(op);
@@ -127,6 +132,41 @@ translate(const OperatorSolution &solution, const OperatorProblem &to) {
 }
 
 FailureOr<std::vector<OperatorChoice>>
+heddle::listSplits(ModuleOp module, const Plan &plan, const Cluster &cluster) {
+  bool hasEmptyParts = false;
+  FailureOr<Plan> complete =
+      nameAllAxes(module, leaveOutSchedule(plan), cluster, hasEmptyParts);
+  if (failed(complete))
+    return failure();
+  // Equal layers with the same split are one choice.
+  llvm::MapVector<std::pair<std::string, std::string>, OperatorChoice,
+                  std::map<std::pair<std::string, std::string>, unsigned>>
+      choices;
+  for (const FactorEntry &entry : complete->operators) {
+    std::vector<std::string> keys;
+    std::vector<Axes> axes;
+    for (const FactorAssignment &assignment : entry.assignments) {
+      keys.push_back(assignment.key);
+      Axes &list = axes.emplace_back();
+      for (const std::string &axis : assignment.axes)
+        list.push_back(StringAttr::get(module.getContext(), axis));
+    }
+    std::string form = generalizeNames(entry.glob);
+    std::string strategy = formatStrategy(keys, axes);
+    OperatorChoice &choice = choices[{form, strategy}];
+    choice.glob = form;
+    choice.chosen.strategy = strategy;
+    choice.names.push_back(entry.glob);
+    choice.count = int64_t(choice.names.size());
+    choice.hasCost = false;
+  }
+  std::vector<OperatorChoice> list;
+  for (auto &[key, choice] : choices)
+    list.push_back(std::move(choice));
+  return list;
+}
+
+FailureOr<std::vector<OperatorChoice>>
 heddle::explainOperators(ModuleOp module, const Plan &plan,
                          const Cluster &cluster, int64_t microBatches) {
   OperatorsOptions stated;
@@ -160,7 +200,8 @@ heddle::explainOperators(ModuleOp module, const Plan &plan,
   if (!solved)
     return module.emitError(llvm::toString(solved.takeError()));
   if (!solved->best)
-    return module.emitError("the costs of the plan's choices are unknown: ")
+    return module.emitError(
+               "the planner's costs of these splits together are unknown: ")
            << solved->explanation;
   // The problem without the plan's entries has the alternative strategies.
   OperatorsOptions open = stated;

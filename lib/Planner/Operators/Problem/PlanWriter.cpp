@@ -278,16 +278,15 @@ bool heddle::writePins(const OperatorSolution &solution, const Plan &base,
 // Explanation
 //===----------------------------------------------------------------------===//
 
-template <typename KeysT>
-static std::string format(const KeysT &keys, ArrayRef<Axes> axes) {
+std::string heddle::formatStrategy(ArrayRef<std::string> keys,
+                                   ArrayRef<Axes> axes) {
   std::vector<std::string> parts;
   for (auto [key, list] : llvm::zip(keys, axes))
     if (!list.empty() && !key.empty()) {
       std::vector<std::string> quoted;
       for (StringAttr axis : list)
         quoted.push_back("\"" + axis.str() + "\"");
-      parts.push_back("\"" + std::string(key) + "\": [" +
-                      llvm::join(quoted, ", ") + "]");
+      parts.push_back("\"" + key + "\": [" + llvm::join(quoted, ", ") + "]");
     }
   return "{" + llvm::join(parts, ", ") + "}";
 }
@@ -398,7 +397,7 @@ heddle::explainSolution(const OperatorSolution &solution) {
     const std::vector<Strategy> &all = solution.problem.strategies[i];
     add(solution.problem.getNode(i), group.names, /*isVariable=*/false,
         [&, &keys = group.keys](int32_t s) {
-          return format(keys, all[s].axes);
+          return formatStrategy(keys, all[s].axes);
         });
   }
   for (auto [i, node] : llvm::enumerate(solution.problem.layouts)) {
@@ -411,7 +410,7 @@ heddle::explainSolution(const OperatorSolution &solution) {
           SmallVector<std::string> dims;
           for (int64_t d = 0; d < layouts[s].getRank(); ++d)
             dims.push_back(std::to_string(d));
-          return format(dims, getDimensions(layouts[s]));
+          return formatStrategy(dims, getDimensions(layouts[s]));
         });
   }
   std::vector<OperatorChoice> choices;

@@ -33,6 +33,11 @@ Plan writeSolution(const OperatorSolution &solution, const Plan &base);
 /// operator's own layout.
 bool writePins(const OperatorSolution &solution, const Plan &base, Plan &plan);
 
+/// Returns the axes of factors or dimensions as a plan states them:
+/// `{"b": ["dp"], "f": ["tp"]}`. Leaves out those without a key or axes.
+std::string formatStrategy(llvm::ArrayRef<std::string> keys,
+                           llvm::ArrayRef<Axes> axes);
+
 /// Returns the cost of each decision that a plan can state, and the cost of the
 /// next best strategy in its place. All other nodes keep their strategies.
 std::vector<OperatorChoice> explainSolution(const OperatorSolution &solution);
