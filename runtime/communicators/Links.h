@@ -66,8 +66,15 @@ private:
   /// Returns the messages of a step in which every member sends to the member
   /// `shift` places after it, in the order of the ranks.
   static Messages shifted(std::span<const int32_t> ranks, size_t shift);
-  /// Returns a phase of these messages that takes the latency `steps` times.
-  Phase phase(const Messages &messages, double steps, double bytes) const;
+  /// Returns a phase of these messages that takes the largest latency.
+  Phase phase(const Messages &messages, double bytes) const;
+  /// Returns the `steps` steps of a ring. In each, a block takes the mean
+  /// latency, because it passes along the whole ring and waits for no other
+  /// block.
+  Phase ring(std::span<const int32_t> ranks, double steps, double bytes) const;
+  /// Returns the level at which two ranks meet; that of a rank and itself is
+  /// -1.
+  int meetingLevel(int32_t from, int32_t to) const;
 
   NetworkInfo network;
   std::vector<int64_t> unitSizes;  ///< ranks of a unit of the level below

@@ -11,8 +11,11 @@
 // step, every member sends a block of b bytes to the next member of its group
 // (in the order of device numbers). A step takes
 //
-//   s(b) = max alpha_l + b * max (f_l / B_l)         over the levels l in use
+//   s(b) = mean alpha_l + b * max (f_l / B_l)        over the levels l in use
 //
+// where the mean is over the messages of a ring, for the slowest group: a block
+// passes along these messages, and waits for no other block. NCCL's model of its
+// rings (tuning.cc) also adds up the latencies within and between servers. And
 // where B_l is the total bandwidth of the links that join one unit of the level
 // below (see Cluster.h) to level l, and f_l is the number of blocks that cross
 // them in one direction, for the busiest unit. Several groups may share the
@@ -24,11 +27,11 @@
 //   reduce_scatter   (n - 1) s(part)
 //   all_reduce     2 (n - 1) s(whole / n)       = reduce_scatter + all_gather
 //   all_to_all       sum over k = 1..n-1 of the step in which member i sends
-//                    a block to member i + k
-//   broadcast        (n - 1) max alpha + s(whole)'s second term (a pipeline)
-//   permute          one step, with the blocks that really cross; if some
-//                    member keeps its own block or receives zeros, at least the
-//                    time of a slice (see below)
+//                    a block to member i + k, with the largest alpha
+//   broadcast        (n - 1) mean alpha + s(whole)'s second term (a pipeline)
+//   permute          one step, with the largest alpha and the blocks that really
+//                    cross; if some member keeps its own block or receives
+//                    zeros, at least the time of a slice (see below)
 //   slice, mask      2 * bytes / memory bandwidth
 //
 // Each collective also takes the launch time of the device. A group of one
@@ -86,6 +89,8 @@ public:
   int64_t getUnitSize(unsigned level) const { return unitSizes[level]; }
   /// Returns the level whose links join two devices; -1 if they are the same.
   int getMeetingLevel(int64_t a, int64_t b) const;
+  /// Returns the mean latency of the messages of a ring through `members`.
+  double getRingLatency(llvm::ArrayRef<int64_t> members) const;
   /// Returns the outermost level that a message between members of a group over
   /// `axes` crosses; -1 if groups have one member.
   int getOutermostLevel(AxisMask axes) const;

@@ -42,6 +42,15 @@ MeshTopology::measure(ArrayRef<std::pair<int64_t, int64_t>> messages) const {
   return step;
 }
 
+double MeshTopology::getRingLatency(ArrayRef<int64_t> members) const {
+  double sum = 0;
+  for (auto [i, member] : llvm::enumerate(members))
+    if (int level = getMeetingLevel(member, members[(i + 1) % members.size()]);
+        level >= 0)
+      sum += cluster.levels[level].latency;
+  return members.empty() ? 0 : sum / double(members.size());
+}
+
 MeshTopology::Step MeshTopology::getShift(ArrayRef<std::vector<int64_t>> groups,
                                           int64_t shift) const {
   std::vector<std::pair<int64_t, int64_t>> messages;
@@ -54,9 +63,14 @@ MeshTopology::Step MeshTopology::getShift(ArrayRef<std::vector<int64_t>> groups,
 
 MeshTopology::Step MeshTopology::getRing(AxisMask axes) const {
   auto [known, isNew] = rings.try_emplace(axes);
-  if (isNew)
-    known->second = getShift(getGroups(axes), 1);
-  return known->second;
+  if (!isNew)
+    return known->second;
+  std::vector<std::vector<int64_t>> groups = getGroups(axes);
+  Step &step = known->second = getShift(groups, 1);
+  step.latency = 0;
+  for (const std::vector<int64_t> &group : groups)
+    step.latency = std::max(step.latency, getRingLatency(group));
+  return step;
 }
 
 CollectiveCost MeshTopology::ring(AxisMask axes, int64_t steps,

@@ -74,6 +74,12 @@ LinkTraffic::getShifts(ArrayRef<unsigned> axes, ArrayRef<int64_t> devices,
         messages.emplace_back(group[i], group[(i + shift) % group.size()]);
     steps.push_back(getStep(messages));
   }
+  if (isAllToAll || steps.empty())
+    return known->second;
+  steps.front().latency = 0;
+  for (const auto &[first, group] : groups)
+    steps.front().latency =
+        std::max(steps.front().latency, topology.getRingLatency(group));
   return known->second;
 }
 

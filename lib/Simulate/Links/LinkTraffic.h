@@ -78,8 +78,9 @@ private:
   };
 
   Step getStep(const Messages &messages);
-  /// Returns the steps in which every member sends to the member one, two, ...
-  /// `steps` places further on in its group, and the size of the largest group.
+  /// Returns the steps of an all-to-all, or the repeated step of a ring, and the
+  /// size of the largest group. In step i of an all-to-all, every member sends
+  /// to the member i places further on in its group.
   std::pair<std::vector<Step>, int64_t>
   getShifts(llvm::ArrayRef<unsigned> axes, llvm::ArrayRef<int64_t> devices,
             bool isAllToAll);

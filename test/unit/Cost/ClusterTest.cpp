@@ -221,9 +221,13 @@ TEST(CollectiveCost, TheBottleneckDecides) {
   // Four groups that span both servers share a server's links.
   EXPECT_DOUBLE_EQ(topology.allGather(0b01, 1000).seconds,
                    1e-5 + 4 * 1000 / 2e10);
-  // A ring through all eight devices enters each server once.
+  // A ring through all eight devices enters each server once: two of eight
+  // messages have the latency of the network.
+  double latency = (6 * 1e-6 + 2 * 1e-5) / 8;
   EXPECT_DOUBLE_EQ(topology.allGather(0b11, 1000).seconds,
-                   7 * (1e-5 + 1000 / 2e10));
+                   7 * (latency + 1000 / 2e10));
+  EXPECT_DOUBLE_EQ(topology.broadcast(0b11, 1000).seconds,
+                   7 * latency + 1000 / 2e10);
   // Gathering between servers first and then within each is cheaper than the
   // ring, because it sends less over the network.
   EXPECT_LT(topology.allGather(0b01, 1000).seconds +
