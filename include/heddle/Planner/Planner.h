@@ -212,8 +212,12 @@ struct PlanFigures {
   int64_t extraMemory = 0;
   /// Returns the bytes that the smallest device must have.
   int64_t getNeededMemory() const { return memory.total() - extraMemory; }
-  /// The most bytes in use while the last layer computes activations, in both
-  /// passes: what all layers keep is alive then. 0: unknown.
+  /// The most bytes in use at a time. The arena may be larger, because values
+  /// leave gaps.
+  int64_t inUse = 0;
+  /// The most bytes in use while the last layer computes activations, from its
+  /// forward to its backward pass: what all layers keep is in use then. 0:
+  /// unknown.
   int64_t atLastLayer = 0;
   /// The kinds of device among ranks that do the same; the weakest decides.
   std::vector<std::string> mixed = {};

@@ -44,13 +44,12 @@ int64_t heddle::getPeakOfLayer(const Simulation &simulation, StringRef layer) {
       start = std::min(start, call.start);
       end = std::max(end, call.end);
     }
-  int64_t peak = 0, current = 0;
+  int64_t peak = 0;
   for (auto [time, bytes] : memory.curve) {
     if (time >= end)
       break;
     // The bytes in use at `start` count, too.
-    current = bytes;
-    peak = time <= start ? current : std::max(peak, current);
+    peak = time <= start ? bytes : std::max(peak, bytes);
   }
   return start < end ? peak : 0;
 }
@@ -58,8 +57,10 @@ int64_t heddle::getPeakOfLayer(const Simulation &simulation, StringRef layer) {
 /// Returns the figures of a program of `layers` layers. Computation and its
 /// waits grow apart: with few layers, the waits may shrink from one program to
 /// the next, but the time of a layer's computation does not. The arena of few
-/// layers may be full at another time than that of all. So it is at least what
-/// the values in use at the last layer need, which grow with all layers.
+/// layers may be full at another time than that of all, so what is in use at
+/// the last layer is extrapolated, too. Of the growth of the arena and that of
+/// the bytes in use, the smaller one counts, because gaps do not grow with the
+/// layers.
 static llvm::Expected<PlanFigures>
 extrapolate(const PlanFigures &few, const PlanFigures &more, int64_t layers) {
   PlanFigures figures = few;
@@ -77,15 +78,18 @@ extrapolate(const PlanFigures &few, const PlanFigures &more, int64_t layers) {
   line(memory.optimizerState, more.memory.optimizerState);
   line(memory.gradients, more.memory.gradients);
   line(memory.counters, more.memory.counters);
-  line(memory.arena, more.memory.arena);
-  // The program of few layers may need more than the one of more layers.
-  memory.arena = std::max(memory.arena, more.memory.arena);
   line(memory.argumentsAndResults, more.memory.argumentsAndResults);
   line(memory.slots, more.memory.slots);
-  if (few.atLastLayer > 0 && more.atLastLayer > 0) {
-    line(figures.atLastLayer, more.atLastLayer);
-    memory.arena += std::max<int64_t>(figures.atLastLayer - memory.total(), 0);
-  }
+  line(memory.arena, more.memory.arena);
+  line(figures.inUse, more.inUse);
+  line(figures.atLastLayer, more.atLastLayer);
+  int64_t others = memory.total() - memory.arena;
+  int64_t total = std::min(memory.total(),
+                           more.memory.total() + figures.inUse - more.inUse);
+  total = std::max(total, figures.atLastLayer);
+  // The program of few layers may need more than the one of more layers.
+  memory.arena =
+      std::max({total - others, few.memory.arena, more.memory.arena});
   if (llvm::Error problem = checkExtrapolated(figures))
     return std::move(problem);
   return figures;

@@ -269,6 +269,7 @@ PlanFigures Judge::getFigures(const Candidate &candidate, ModuleOp step,
   figures.seconds = simulation.seconds;
   figures.exposed = simulation.exposed;
   figures.memory = simulation.memory.plan;
+  figures.inUse = simulation.memory.peak;
   if (std::vector<std::string> layers = getLayerPrefixes(step);
       !layers.empty() && candidate.mesh.pipeline == 1)
     figures.atLastLayer = getPeakOfLayer(simulation, layers.back());
