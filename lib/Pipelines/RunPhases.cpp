@@ -247,10 +247,11 @@ static void replaceModule(ModuleOp module, ModuleOp other) {
   module->setAttrs(other->getAttrDictionary());
 }
 
-/// Orders the programs and plans their memory. The shortest order within the
-/// memory of a device counts live tensors that share memory twice, so it may
-/// give up a program that fits. If the result exceeds the memory, orders the
-/// program as if memory were ample, too, and keeps the smaller one.
+/// Orders the programs and plans their memory, first as if memory were ample.
+/// The shortest order within the memory of a device counts live tensors that
+/// share memory twice, so it may wait for memory, or give up a program, although
+/// an order without a limit fits. If the result exceeds the memory, orders the
+/// program within it, and keeps the smaller one.
 LogicalResult PhaseRunner::runScheduled(const NamedSchedule &schedule) {
   auto run = [&](bool isMemoryAmple) -> LogicalResult {
     auto build = [&](OpPassManager &passes) {
@@ -271,17 +272,17 @@ LogicalResult PhaseRunner::runScheduled(const NamedSchedule &schedule) {
   if (!isOrdered || last < Phase::Executable || !*cluster)
     return run(/*isMemoryAmple=*/false);
   OwningOpRef<ModuleOp> unordered(module.clone());
-  if (failed(run(/*isMemoryAmple=*/false)))
+  if (failed(run(/*isMemoryAmple=*/true)))
     return failure();
   int64_t excess = getExcessBytes(module, **cluster);
   if (excess <= 0)
     return success();
-  OwningOpRef<ModuleOp> limited(module.clone());
+  OwningOpRef<ModuleOp> ample(module.clone());
   replaceModule(module, *unordered);
-  if (failed(run(/*isMemoryAmple=*/true)))
+  if (failed(run(/*isMemoryAmple=*/false)))
     return failure();
-  if (getExcessBytes(module, **cluster) >= excess)
-    replaceModule(module, *limited);
+  if (getExcessBytes(module, **cluster) > excess)
+    replaceModule(module, *ample);
   return success();
 }
 

@@ -34,6 +34,25 @@ func.func @halves(%x: tensor<1024x1024xf32>, %y: tensor<1024x1024xf32>) -> (tens
   return %p, %q, %g : tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>
 }
 
+// The operand of the scatter has 4 MB more than its result. So the wait stands
+// behind the scatter's time, and not only before the result is read.
+// CHECK-LABEL: func.func @scatter
+func.func @scatter(%x: tensor<1024x1024xf32>, %y: tensor<1024x1024xf32>) -> (tensor<512x1024xf32>, tensor<1024x1024xf32>) {
+  // CHECK: %[[G:.*]] = heddle.contract [ij, ik -> jk]
+  // CHECK-NEXT: %[[S:.*]] = comm.start
+  // CHECK-NEXT: comm.reduce_scatter sum %[[G]]
+  // CHECK: %[[A:.*]] = heddle.contract [ij, jk -> ik]
+  // CHECK-NEXT: comm.wait %[[S]]
+  // CHECK-NEXT: heddle.contract [ij, jk -> ik] %[[A]]
+  %w = heddle.load @w : tensor<1024x1024xf32>
+  %g = heddle.contract [ij, ik -> jk] %x, %y {schedule.seconds = 0.001 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %p = comm.reduce_scatter sum %g dim 0 over @mesh <{"dp"}> : tensor<1024x1024xf32> -> tensor<512x1024xf32>
+  %a = heddle.contract [ij, jk -> ik] %x, %w {schedule.seconds = 0.05 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %b = heddle.contract [ij, jk -> ik] %a, %w {schedule.seconds = 0.002 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %c = heddle.contract [ij, jk -> ik] %b, %w {schedule.seconds = 0.002 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  return %p, %c : tensor<512x1024xf32>, tensor<1024x1024xf32>
+}
+
 // Products that are known to take 5 and 2 ms.
 // REPORT: remark: @measured takes {{.*}} (computation 7.000 ms,
 // CHECK-LABEL: func.func @measured

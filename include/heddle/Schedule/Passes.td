@@ -64,7 +64,11 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
     chunks, if that makes its schedule shorter.
 
     A collective starts right behind the op that computes its operand and is
-    waited for before the first op that reads its result. A collective whose
+    waited for before the first op that reads its result. If its operand is a
+    megabyte larger than its result, and nothing else reads the operand later
+    (the gradient of a weight that is scattered), the wait stands earlier: before
+    the first computation that the schedule begins after twice the time of the
+    collective. So the memory of the operand is free from there on. A collective whose
     operand needs no computation, such as the gather of a weight, starts at the
     time that the schedule gives it. At most `ahead` bytes of such results
     wait for their readers. Streams are chosen as by `heddle-start-collectives`.

@@ -6,6 +6,7 @@
 #include "ProgramGraph.h"
 #include "heddle/Schedule/Passes.h"
 #include "heddle/Sharding/ReshardSequence.h"
+#include "heddle/Support/Bytes.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <deque>
@@ -148,20 +149,69 @@ void Writer::order(const Schedule &schedule) {
     emit(op);
 }
 
+/// An operand that is larger than its collective's result by this many bytes is
+/// worth a wait of its own.
+static constexpr int64_t kManyBytes = 1 << 20;
+
+/// Returns whether an early wait before `op` frees much memory: the
+/// collective's operand has many more bytes than its result, and no later
+/// reader.
+static bool freesOperand(Flight flight, Operation *op) {
+  Operation *collective = flight.start.getCollective();
+  Value operand = collective->getOperand(0);
+  if (operand.getDefiningOp<LoadOp>() ||
+      getBytes(operand.getType()) <
+          getBytes(collective->getResult(0).getType()) + kManyBytes)
+    return false;
+  return llvm::all_of(operand.getUsers(), [&](Operation *user) {
+    return op->getBlock()->findAncestorOpInBlock(*user)->isBeforeInBlock(op);
+  });
+}
+
 /// Lets the collectives of a block, which is in its final order, run beside the
-/// computations. A wait stands before the first reader.
-static void startCollectives(Block &block, GroupStreams &groups) {
+/// computations. A wait stands before the first reader. The wait of a
+/// collective that reads much more than it writes, such as the scatter of a
+/// gradient, may stand earlier, so that its operand is freed: before the first
+/// computation that the schedule begins after the collective has ended, and as
+/// much time again has passed. So a collective that takes longer than expected
+/// delays nothing, up to twice its time.
+static void startCollectives(Block &block, const ProgramGraph &program,
+                             const Schedule &schedule, GroupStreams &groups) {
+  std::vector<Operation *> computations;
+  std::vector<double> starts;
+  llvm::DenseMap<Operation *, double> until; // by collective
+  for (int32_t unit : schedule.order) {
+    Operation *op = program.ops[unit];
+    const Unit &it = program.graph.units[unit];
+    if (it.queue > 0) {
+      until[op] = schedule.start[unit] + 2 * it.seconds;
+      continue;
+    }
+    computations.push_back(op);
+    starts.push_back(schedule.start[unit]);
+  }
   SmallVector<Flight> flights;
   for (Operation &op : llvm::make_early_inc_range(block))
     if (op.hasTrait<comm::Collective>())
       flights.push_back(makeFlight(&op, groups.get(&op)));
-  // Finds all readers before the first move, because each move makes the block
+  // Finds all places before the first move, because each move makes the block
   // number its ops again for the next comparison.
-  SmallVector<Operation *> readers;
-  for (Flight flight : flights)
-    readers.push_back(getFirstReader(flight));
-  for (auto [flight, reader] : llvm::zip(flights, readers))
-    flight.wait->moveBefore(reader);
+  SmallVector<Operation *> places;
+  for (Flight flight : flights) {
+    Operation *&place = places.emplace_back(getFirstReader(flight));
+    auto known = until.find(flight.start.getCollective());
+    if (known == until.end())
+      continue;
+    auto next = llvm::lower_bound(starts, known->second);
+    if (next == starts.end())
+      continue;
+    Operation *early = computations[next - starts.begin()];
+    if (flight.start->isBeforeInBlock(early) && early->isBeforeInBlock(place) &&
+        freesOperand(flight, early))
+      place = early;
+  }
+  for (auto [flight, place] : llvm::zip(flights, places))
+    flight.wait->moveBefore(place);
 }
 
 static std::string inMilliseconds(double seconds) {
@@ -315,7 +365,8 @@ void OrderProgram::orderFunction(func::FuncOp function) {
     best = std::move(*next);
   }
   Writer(best.function.getBody().front(), best.program).order(best.schedule);
-  startCollectives(best.function.getBody().front(), context->groups);
+  startCollectives(best.function.getBody().front(), best.program, best.schedule,
+                   context->groups);
   if (best.function != function) {
     function.getBody().takeBody(best.function.getBody());
     best.function.erase();
