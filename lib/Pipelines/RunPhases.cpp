@@ -248,10 +248,12 @@ static void replaceModule(ModuleOp module, ModuleOp other) {
 }
 
 /// Orders the programs and plans their memory, first as if memory were ample.
-/// The shortest order within the memory of a device counts live tensors that
-/// share memory twice, so it may wait for memory, or give up a program, although
-/// an order without a limit fits. If the result exceeds the memory, orders the
-/// program within it, and keeps the smaller one.
+/// The limit of an order within the memory of a device counts live tensors that
+/// share memory twice. So that order may wait for memory, or exceed it,
+/// although one without a limit fits. If the result exceeds the memory, orders
+/// the program within it, and keeps the smaller one. Without a plan of the
+/// memory
+/// (--stop-after scheduled), the order is the one within the memory.
 LogicalResult PhaseRunner::runScheduled(const NamedSchedule &schedule) {
   auto run = [&](bool isMemoryAmple) -> LogicalResult {
     auto build = [&](OpPassManager &passes) {

@@ -81,8 +81,9 @@ private:
   /// Reports an entry that names nothing in the program.
   PlanProblem &reportUnknown(PlanRule rule, PlanPosition at, std::string path,
                              const llvm::Twine &message);
-  /// If most entries name nothing, replaces all problems by one, because the
-  /// plan seems to be of another model. Returns whether it is.
+  /// If at least three globs, and at least half of all, name nothing, replaces
+  /// all problems by one, because the plan seems to be of another model.
+  /// Returns whether it is.
   bool checkModel();
 
   // CheckStep.cpp

@@ -69,8 +69,8 @@ private:
   /// Returns a phase of these messages that takes the largest latency.
   Phase phase(const Messages &messages, double bytes) const;
   /// Returns the `steps` steps of a ring. In each, a block takes the mean
-  /// latency, because it passes along the whole ring and waits for no other
-  /// block.
+  /// latency, because it passes along nearly the whole ring and waits for no
+  /// other block.
   Phase ring(std::span<const int32_t> ranks, double steps, double bytes) const;
   /// Returns the level at which two ranks meet; that of a rank and itself is
   /// -1.

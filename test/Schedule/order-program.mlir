@@ -34,23 +34,44 @@ func.func @halves(%x: tensor<1024x1024xf32>, %y: tensor<1024x1024xf32>) -> (tens
   return %p, %q, %g : tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>
 }
 
-// The operand of the scatter has 4 MB more than its result. So the wait stands
-// behind the scatter's time, and not only before the result is read.
+// The operand of the scatter has 2 MB more than its result, so the wait does not
+// stand only before the result is read. The scatter takes some 0.1 ms. The first
+// product beside it ends earlier than twice that, the second one later.
 // CHECK-LABEL: func.func @scatter
 func.func @scatter(%x: tensor<1024x1024xf32>, %y: tensor<1024x1024xf32>) -> (tensor<512x1024xf32>, tensor<1024x1024xf32>) {
   // CHECK: %[[G:.*]] = heddle.contract [ij, ik -> jk]
   // CHECK-NEXT: %[[S:.*]] = comm.start
   // CHECK-NEXT: comm.reduce_scatter sum %[[G]]
   // CHECK: %[[A:.*]] = heddle.contract [ij, jk -> ik]
+  // CHECK-NEXT: %[[B:.*]] = heddle.contract [ij, jk -> ik] %[[A]]
   // CHECK-NEXT: comm.wait %[[S]]
-  // CHECK-NEXT: heddle.contract [ij, jk -> ik] %[[A]]
+  // CHECK-NEXT: heddle.contract [ij, jk -> ik] %[[B]]
   %w = heddle.load @w : tensor<1024x1024xf32>
   %g = heddle.contract [ij, ik -> jk] %x, %y {schedule.seconds = 0.001 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
   %p = comm.reduce_scatter sum %g dim 0 over @mesh <{"dp"}> : tensor<1024x1024xf32> -> tensor<512x1024xf32>
-  %a = heddle.contract [ij, jk -> ik] %x, %w {schedule.seconds = 0.05 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
-  %b = heddle.contract [ij, jk -> ik] %a, %w {schedule.seconds = 0.002 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %a = heddle.contract [ij, jk -> ik] %x, %w {schedule.seconds = 0.00013 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %b = heddle.contract [ij, jk -> ik] %a, %w {schedule.seconds = 0.0005 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
   %c = heddle.contract [ij, jk -> ik] %b, %w {schedule.seconds = 0.002 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
   return %p, %c : tensor<512x1024xf32>, tensor<1024x1024xf32>
+}
+
+// An operand that is read later, and a small one, are not waited for early.
+// CHECK-LABEL: func.func @unfreed
+func.func @unfreed(%x: tensor<1024x1024xf32>, %u: tensor<64x64xf32>) -> (tensor<512x1024xf32>, tensor<32x64xf32>, tensor<1024x1024xf32>) {
+  // CHECK-COUNT-5: heddle.contract
+  // CHECK-NOT: heddle.contract
+  // CHECK: comm.wait
+  // CHECK: comm.wait
+  // CHECK: return
+  %w = heddle.load @w : tensor<1024x1024xf32>
+  %g = heddle.contract [ij, ik -> jk] %x, %x {schedule.seconds = 0.001 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %p = comm.reduce_scatter sum %g dim 0 over @mesh <{"dp"}> : tensor<1024x1024xf32> -> tensor<512x1024xf32>
+  %h = heddle.contract [ij, ik -> jk] %u, %u {schedule.seconds = 0.001 : f64} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %q = comm.reduce_scatter sum %h dim 0 over @mesh <{"dp"}> : tensor<64x64xf32> -> tensor<32x64xf32>
+  %a = heddle.contract [ij, jk -> ik] %x, %w {schedule.seconds = 0.005 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %b = heddle.contract [ij, jk -> ik] %a, %w {schedule.seconds = 0.002 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %c = heddle.contract [ij, jk -> ik] %b, %g {schedule.seconds = 0.002 : f64} : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  return %p, %q, %c : tensor<512x1024xf32>, tensor<32x64xf32>, tensor<1024x1024xf32>
 }
 
 // Products that are known to take 5 and 2 ms.

@@ -56,3 +56,22 @@ func.func @same() -> (tensor<8x8xbf16> {heddle.sharding = #heddle.sharding<@mesh
   %wb = arith.truncf %w {heddle.factors = #heddle.factors<["0" = {"tp"}]>} : tensor<8x8xf32> to tensor<8x8xbf16>
   return %wb : tensor<8x8xbf16>
 }
+
+// -----
+
+// A parameter that is stored whole is split before its cast. A pin stays.
+heddle.mesh @mesh <["tp"=2]>
+heddle.variable @w : tensor<8x8xf32> parameter init(zeros) storage(<@mesh, [{}, {}]>)
+heddle.variable @v : tensor<8x8xf32> parameter init(zeros) storage(<@mesh, [{"tp"}, {}]>)
+// CHECK-LABEL: @whole
+func.func @whole() -> (tensor<8x8xbf16> {heddle.sharding = #heddle.sharding<@mesh, [{}, {}]>}, tensor<8x8xbf16> {heddle.sharding = #heddle.sharding<@mesh, [{}, {}]>}) {
+  %w = heddle.load @w : tensor<8x8xf32>
+  // CHECK: arith.truncf {{.*}} {heddle.factors = #heddle.factors<[ "0" = {"tp"}]>}
+  %wb = arith.truncf %w {heddle.factors = #heddle.factors<["0" = {"tp"}]>} : tensor<8x8xf32> to tensor<8x8xbf16>
+  %v = heddle.load @v : tensor<8x8xf32>
+  // CHECK: arith.truncf
+  // CHECK-NOT: heddle.factors
+  // CHECK: return
+  %vb = arith.truncf %v {heddle.pin = #heddle.sharding<@mesh, [{}, {}]>} : tensor<8x8xf32> to tensor<8x8xbf16>
+  return %wb, %vb : tensor<8x8xbf16>, tensor<8x8xbf16>
+}

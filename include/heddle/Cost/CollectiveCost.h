@@ -13,14 +13,15 @@
 //
 //   s(b) = mean alpha_l + b * max (f_l / B_l)        over the levels l in use
 //
-// where the mean is over the messages of a ring, for the slowest group: a block
-// passes along these messages, and waits for no other block. NCCL's model of its
-// rings (tuning.cc) also adds up the latencies within and between servers. And
-// where B_l is the total bandwidth of the links that join one unit of the level
-// below (see Cluster.h) to level l, and f_l is the number of blocks that cross
-// them in one direction, for the busiest unit. Several groups may share the
-// links. A ring through p devices of a server crosses the server's network link
-// once. A message uses only the links of the level that joins its two ends.
+// where the mean is over the messages of a ring, for the slowest group, B_l is
+// the total bandwidth of the links that join one unit of the level below (see
+// Cluster.h) to level l, and f_l is the number of blocks that cross them in one
+// direction, for the busiest unit. Several groups may share the links. A ring
+// through p devices of a server crosses the server's network link once. A
+// message uses only the links of the level that joins its two ends. The mean
+// stands for a block that passes along n - 1 of the n messages and waits for no
+// other block; the slowest block takes up to one message more. NCCL's model of
+// its rings (tuning.cc) adds up the latencies within and between servers, too.
 // With n members:
 //
 //   all_gather       (n - 1) s(part)
@@ -29,9 +30,9 @@
 //   all_to_all       sum over k = 1..n-1 of the step in which member i sends
 //                    a block to member i + k, with the largest alpha
 //   broadcast        (n - 1) mean alpha + s(whole)'s second term (a pipeline)
-//   permute          one step, with the largest alpha and the blocks that really
-//                    cross; if some member keeps its own block or receives
-//                    zeros, at least the time of a slice (see below)
+//   permute          one step, with the largest alpha, and the blocks that
+//                    really cross; if some member keeps its own block or
+//                    receives zeros, at least the time of a slice (see below)
 //   slice, mask      2 * bytes / memory bandwidth
 //
 // Each collective also takes the launch time of the device. A group of one

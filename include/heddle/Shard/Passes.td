@@ -284,16 +284,18 @@ def CastStoredPass : Pass<"heddle-cast-stored", "::mlir::ModuleOp"> {
   let summary = "Casts parameters to narrower types where they are stored";
   let description = [{
     With bf16 products, a parameter of f32 is cast before its uses. If it is
-    stored in parts, the cast of each device's part is gathered, which takes half
-    of the bytes of the parameter itself. So an op that only casts a loaded
-    parameter to a type of fewer bytes is split as the parameter is stored.
-    heddle-insert-reshards then gathers the result of the cast for each use.
+    stored in more parts than it is used, the cast of each device's part is
+    gathered, which takes half of the bytes of the parameter itself. So an op that
+    casts a loaded parameter to a type of fewer bytes is split as the parameter is
+    stored. heddle-insert-reshards then gathers the result of the cast for each
+    use. A cast or a load with a pin stays as it is.
 
     Example: a parameter of 1024 x 768 f32, stored over "dp". The cast gets the
     factors "0" = "dp", and 1.6 MB are gathered instead of 3.1 MB.
 
     Input: the output of heddle-propagate-shardings. Constraints: the op is
     elementwise, and has one operand, a load, and one result of fewer bytes.
+    Errors: those of `heddle.factors` that do not fit the op.
   }];
   let dependentDialects = ["::heddle::HeddleDialect"];
 }

@@ -29,8 +29,8 @@ mlir::FailureOr<OpFactors> readOpFactors(mlir::func::FuncOp function,
 ShardingAttr getStorage(mlir::Operation *access,
                         mlir::SymbolTableCollection &tables);
 
-/// Returns the load of a parameter that `op` only casts to a type of fewer
-/// bytes. Null if `op` does anything else.
+/// Returns the load whose value `op` turns into one of fewer bytes, element by
+/// element, as a cast does. Null if `op` is no such op.
 LoadOp getNarrowedLoad(mlir::Operation *op);
 
 /// Returns the block's partial sums under the factors of its ops and the

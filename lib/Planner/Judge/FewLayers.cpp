@@ -11,7 +11,7 @@ using namespace heddle;
 /// The largest fraction of the arena of few layers that the scheduler is asked
 /// to save. It is asked to save kSlack of the arena of all layers more than
 /// needed, because arenas of few layers do not extrapolate exactly.
-static constexpr double kMostSaved = 0.9, kSlack = 0.03;
+static constexpr double kMostSaved = 0.6, kSlack = 0.03;
 /// How often the operators of few layers are decided again for less memory.
 static constexpr int kMostLowerLimits = 3;
 
@@ -82,7 +82,10 @@ extrapolate(const PlanFigures &few, const PlanFigures &more, int64_t layers) {
   line(memory.slots, more.memory.slots);
   line(memory.arena, more.memory.arena);
   line(figures.inUse, more.inUse);
-  line(figures.atLastLayer, more.atLastLayer);
+  if (few.atLastLayer > 0 && more.atLastLayer > 0)
+    line(figures.atLastLayer, more.atLastLayer);
+  else
+    figures.atLastLayer = 0;
   int64_t others = memory.total() - memory.arena;
   int64_t total = std::min(memory.total(),
                            more.memory.total() + figures.inUse - more.inUse);
@@ -262,7 +265,10 @@ std::optional<PlanFigures> Judge::extrapolateWithin(const Candidate &candidate,
     return std::nullopt;
   double saved = (double(excess) + kSlack * double(all.memory.arena)) /
                  double(*request.program.layers);
-  if (saved * kFewLayers > kMostSaved * double(few.memory.arena))
+  auto isTooMuch = [&](const PlanFigures &figures, int64_t layers) {
+    return saved * double(layers) > kMostSaved * double(figures.memory.arena);
+  };
+  if (isTooMuch(few, kFewLayers) || isTooMuch(more, kMoreLayers))
     return std::nullopt;
   auto judgeTight = [&](const PlanFigures &figures, int64_t layers) {
     double memory = double(figures.memory.total()) - saved * double(layers);

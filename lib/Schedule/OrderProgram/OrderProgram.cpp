@@ -154,12 +154,13 @@ void Writer::order(const Schedule &schedule) {
 static constexpr int64_t kManyBytes = 1 << 20;
 
 /// Returns whether an early wait before `op` frees much memory: the
-/// collective's operand has many more bytes than its result, and no later
-/// reader.
+/// collective's operand has many more bytes than its result, memory of its own,
+/// and no later reader.
 static bool freesOperand(Flight flight, Operation *op) {
   Operation *collective = flight.start.getCollective();
   Value operand = collective->getOperand(0);
-  if (operand.getDefiningOp<LoadOp>() ||
+  Operation *maker = operand.getDefiningOp();
+  if (!maker || isa<LoadOp>(maker) || isView(maker) ||
       getBytes(operand.getType()) <
           getBytes(collective->getResult(0).getType()) + kManyBytes)
     return false;
@@ -183,7 +184,9 @@ static void startCollectives(Block &block, const ProgramGraph &program,
   for (int32_t unit : schedule.order) {
     Operation *op = program.ops[unit];
     const Unit &it = program.graph.units[unit];
-    if (it.queue > 0) {
+    // A collective of one device has no links, so it has the queue of
+    // computations.
+    if (it.queue > 0 || op->hasTrait<comm::Collective>()) {
       until[op] = schedule.start[unit] + 2 * it.seconds;
       continue;
     }

@@ -25,6 +25,15 @@ static FactorAxes splitAs(ShardingAttr storage, const ShardingRule &rule) {
   return axes;
 }
 
+/// Returns the number of parts of a tensor.
+static int64_t countParts(ShardingAttr sharding, MeshRef mesh) {
+  int64_t parts = 1;
+  for (const Axes &axes : getDimensions(sharding))
+    for (StringAttr axis : axes)
+      parts *= mesh.mesh.getAxisSize(axis);
+  return parts;
+}
+
 namespace {
 struct CastStoredPass : heddle::impl::CastStoredPassBase<CastStoredPass> {
   using Base::Base;
@@ -34,19 +43,29 @@ struct CastStoredPass : heddle::impl::CastStoredPassBase<CastStoredPass> {
     if (!mesh)
       return;
     SymbolTableCollection tables;
-    getOperation().walk([&](Operation *op) {
+    WalkResult status = getOperation().walk([&](Operation *op) {
       LoadOp load = getNarrowedLoad(op);
-      if (!load || !hasFactors(op))
-        return;
+      // A pin decides where its value is split.
+      if (!load || !hasFactors(op) || op->hasAttr(kPinAttrName) ||
+          load->hasAttr(kPinAttrName))
+        return WalkResult::advance();
       ShardingAttr storage = getStorage(load, tables);
       if (!storage || storage.isPartial())
-        return;
+        return WalkResult::advance();
       ShardingRule rule = getRule(op);
+      FailureOr<FactorAxes> used = readFactorAxes(op, rule, mesh.mesh);
+      if (failed(used))
+        return WalkResult::interrupt();
       FactorAxes axes = splitAs(storage, rule);
-      if (isRepresentable(rule, axes, mesh.mesh) &&
+      if (countParts(storage, mesh) >
+              countParts(getOperandSharding(rule, *used, 0, mesh), mesh) &&
+          isRepresentable(rule, axes, mesh.mesh) &&
           getOperandSharding(rule, axes, 0, mesh) == storage)
         writeFactorAxes(op, rule, axes);
+      return WalkResult::advance();
     });
+    if (status.wasInterrupted())
+      signalPassFailure();
   }
 };
 } // namespace

@@ -44,17 +44,14 @@ private:
   LogicalResult findNeeds();
   LogicalResult needOf(OpOperand &operand, ShardingAttr &need);
   void insert();
-  /// Returns whether a value is loaded from a variable, or such a value cast to
-  /// a narrower type, and no partial sum.
-  bool isParameter(Value value) {
-    Operation *op = value.getDefiningOp();
-    return op && (isa<LoadOp>(op) || getNarrowedLoad(op)) &&
-           !produced[value].isPartial();
-  }
-  /// Inserts a reshard at the uses of loaded parameters, so that a gathered
-  /// parameter is freed after its use. Uses in one block share a reshard if
-  /// hardly any other parameter is gathered between them. So a tied table is
-  /// gathered once for the head's forward and backward product.
+  /// Finds the values that are loaded from a variable, or such a value cast to
+  /// a narrower type, and no partial sums.
+  void findParameters();
+  bool isParameter(Value value) const { return parameters.contains(value); }
+  /// Inserts a reshard at the uses of parameters and their casts, so that a
+  /// gathered parameter is freed after its use. Uses in one block share a
+  /// reshard if hardly any other parameter is gathered between them. So a tied
+  /// table is gathered once for the head's forward and backward product.
   void insertForParameters();
   /// Inserts reshards for all uses of `value` that need another sharding.
   void insertFor(Value value,
@@ -76,6 +73,7 @@ private:
   /// The shardings in which control flow and calls need the operands that they
   /// pass on.
   DenseMap<OpOperand *, ShardingAttr> passedOn;
+  DenseSet<Value> parameters;
   /// One entry a block, because partial sums do not leave their block.
   std::map<Block *, PartialSums> partialSums;
 };
@@ -265,7 +263,7 @@ Value ReshardInserter::reshard(Value value, ShardingAttr from, ShardingAttr to,
   if (from == to)
     return value;
   // The reshard stands in the value's block, so that it does not run in every
-  // iteration of a loop. A loaded parameter is resharded at its use.
+  // iteration of a loop. A parameter, or its cast, is resharded at its use.
   if (!isParameter(value))
     at = value.getParentBlock()->findAncestorOpInBlock(*at);
   OpBuilder builder(at);
@@ -350,6 +348,14 @@ void ReshardInserter::insertFor(
   }
 }
 
+void ReshardInserter::findParameters() {
+  for (auto &[value, uses] : mismatches)
+    if (Operation *op = value.getDefiningOp();
+        op && (isa<LoadOp>(op) || getNarrowedLoad(op)) &&
+        !produced[value].isPartial())
+      parameters.insert(value);
+}
+
 void ReshardInserter::insertForParameters() {
   struct Use {
     OpOperand *operand;
@@ -392,6 +398,8 @@ void ReshardInserter::insertForParameters() {
 }
 
 void ReshardInserter::insert() {
+  // Before any reshard stands between a load and its cast.
+  findParameters();
   insertForParameters();
   for (auto &[value, uses] : mismatches)
     if (!isParameter(value))

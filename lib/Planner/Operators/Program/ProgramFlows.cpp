@@ -146,9 +146,9 @@ std::string ProgramReader::getNeed(Place from, Place to, OpOperand &use) {
 }
 
 /// Returns whether a parameter that is gathered for the op at `first` is
-/// gathered again for the op at `second`. As in insert-reshards, it is not kept
-/// if the ops in between read other parameters of more than a small fraction of
-/// its bytes.
+/// gathered again for the op at `second`. As in insert-reshards (which treats
+/// casts of parameters alike), it is not kept if the ops in between read other
+/// parameters of more than a small fraction of its bytes.
 bool ProgramReader::isGatheredAgain(RankedTensorType type, unsigned first,
                                     unsigned second) {
   if (bytesRead.empty()) {
