@@ -247,13 +247,11 @@ static void replaceModule(ModuleOp module, ModuleOp other) {
   module->setAttrs(other->getAttrDictionary());
 }
 
-/// Orders the programs and plans their memory, first as if memory were ample.
-/// The limit of an order within the memory of a device counts live tensors that
-/// share memory twice. So that order may wait for memory, or exceed it,
-/// although one without a limit fits. If the result exceeds the memory, orders
-/// the program within it, and keeps the smaller one. Without a plan of the
-/// memory
-/// (--stop-after scheduled), the order is the one within the memory.
+/// Orders the programs and plans their memory, first as if memory were ample: a
+/// limit counts tensors that share memory twice, so it may cost time although
+/// the fastest order fits. If that exceeds the memory of a device, orders the
+/// programs within it, too, and keeps the smaller result. Without a plan of the
+/// memory (--stop-after scheduled), the order is the one within the memory.
 LogicalResult PhaseRunner::runScheduled(const NamedSchedule &schedule) {
   auto run = [&](bool isMemoryAmple) -> LogicalResult {
     auto build = [&](OpPassManager &passes) {
