@@ -1,9 +1,9 @@
 //===- CastStored.cpp - Casts parameters where they are stored ------------===//
 
+#include "ReadAsStored.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Shard/Passes.h"
 #include "heddle/Sharding/ControlFlow.h"
-#include "heddle/Sharding/FactorShardings.h"
 #include "heddle/Sharding/StatedFactors.h"
 
 namespace heddle {
@@ -13,17 +13,6 @@ namespace heddle {
 
 using namespace mlir;
 using namespace heddle;
-
-/// Returns the axes of the factors of an elementwise op with one operand that
-/// is split as `storage`.
-static FactorAxes splitAs(ShardingAttr storage, const ShardingRule &rule) {
-  FactorAxes axes(rule.factors.size());
-  for (auto [factors, stored] :
-       llvm::zip(rule.operands.front(), getDimensions(storage)))
-    if (factors.size() == 1)
-      axes[factors.front()] = stored;
-  return axes;
-}
 
 /// Returns the number of parts of a tensor.
 static int64_t countParts(ShardingAttr sharding, MeshRef mesh) {
@@ -56,12 +45,12 @@ struct CastStoredPass : heddle::impl::CastStoredPassBase<CastStoredPass> {
       FailureOr<FactorAxes> used = readFactorAxes(op, rule, mesh.mesh);
       if (failed(used))
         return WalkResult::interrupt();
-      FactorAxes axes = splitAs(storage, rule);
-      if (countParts(storage, mesh) >
-              countParts(getOperandSharding(rule, *used, 0, mesh), mesh) &&
-          isRepresentable(rule, axes, mesh.mesh) &&
-          getOperandSharding(rule, axes, 0, mesh) == storage)
-        writeFactorAxes(op, rule, axes);
+      std::optional<FactorAxes> axes =
+          readAsStored(rule, FactorAxes(rule.factors.size()), 0, storage, mesh);
+      if (axes &&
+          countParts(storage, mesh) >
+              countParts(getOperandSharding(rule, *used, 0, mesh), mesh))
+        writeFactorAxes(op, rule, *axes);
       return WalkResult::advance();
     });
     if (status.wasInterrupted())

@@ -1,5 +1,6 @@
 //===- ReadStoredRows.cpp - Reads rows where they are stored --------------===//
 
+#include "ReadAsStored.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "heddle/Shard/Passes.h"
 #include "heddle/Sharding/ControlFlow.h"
@@ -14,37 +15,6 @@ namespace heddle {
 
 using namespace mlir;
 using namespace heddle;
-
-/// Returns the axes of the op's factors if operand `index` is read as `storage`
-/// splits it: an axis of the storage moves to the factor of the dimension that
-/// it splits. None if a dimension has no single factor, or if the factors
-/// cannot be split so.
-static std::optional<FactorAxes> readAsStored(const ShardingRule &rule,
-                                              FactorAxes axes, unsigned index,
-                                              ShardingAttr storage,
-                                              MeshRef mesh) {
-  DimensionAxes stored = getDimensions(storage);
-  for (auto [dim, wanted] : llvm::enumerate(stored)) {
-    const DimensionFactors &factors = rule.operands[index][dim];
-    if (factors.size() != 1) {
-      if (wanted.empty())
-        continue;
-      return std::nullopt;
-    }
-    for (StringAttr axis : wanted) {
-      for (Axes &others : axes)
-        llvm::erase(others, axis);
-      axes[factors.front()].push_back(axis);
-    }
-  }
-  for (auto [factor, split] : llvm::enumerate(axes))
-    if (!split.empty() && rule.factors[factor].kind == FactorKind::Replicate)
-      return std::nullopt;
-  if (findSharedAxis(rule, axes) || !isRepresentable(rule, axes, mesh.mesh) ||
-      getOperandSharding(rule, axes, index, mesh) != storage)
-    return std::nullopt;
-  return axes;
-}
 
 /// Returns the seconds that it takes to bring the operands to the op, and its
 /// results to where they are without this pass.
