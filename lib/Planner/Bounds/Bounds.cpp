@@ -89,25 +89,35 @@ struct PipelineWork {
     // Stages have whole layers, at least one each. The last stage may have any
     // number of them.
     double uneven = std::numeric_limits<double>::infinity();
-    for (double last = chunks; last <= layers - (stages - 1) * chunks; ++last)
+    for (double last = chunks; last <= layers - (stages - 1) * chunks; ++last) {
+      // More layers on the last device do not shorten its own work.
+      if (getBusyOfLast(last) >= uneven)
+        break;
       uneven = std::min(uneven, getBoundOf(last));
+    }
     return std::max(least, uneven);
   }
 
 private:
+  /// Returns the seconds of the work on `count` layers.
+  double getBusy(double count) const {
+    return count * (microBatches * layer + update);
+  }
+  /// Returns the seconds of the work of the last device, if it has `last`
+  /// layers.
+  double getBusyOfLast(double last) const {
+    return getBusy(last) + microBatches * head;
+  }
   /// Returns a lower bound of the pipelines in which the device of the last
   /// stage has `last` layers. A device waits for one chunk of each device
   /// before it, at the beginning and at the end.
   double getBoundOf(double last) const {
     double others = layers - last;
-    auto getBusy = [&](double count) {
-      return count * (microBatches * layer + update);
-    };
     // Some other device has the average of their layers or more. If none has
     // more, and the layers divide evenly, the last of them waits for equal
     // ones.
     double most = std::ceil(others / (stages - 1));
-    double alone = getBusy(last) + microBatches * head;
+    double alone = getBusyOfLast(last);
     double busiest = std::max(getBusy(most), alone);
     if (most * (stages - 1) == others)
       busiest = std::max(busiest, getBusy(most) +

@@ -5,11 +5,12 @@
 
 #include "SplitLimits.h"
 #include "heddle/Planner/Planner.h"
+#include <deque>
 
 namespace heddle {
 
 struct SearchSpace {
-  std::vector<Candidate> candidates;
+  std::deque<Candidate> candidates; ///< may be many
   /// For each reason, the number of candidates that were skipped before any
   /// bound was computed.
   std::vector<SkippedCandidates> leftOut;

@@ -2,6 +2,7 @@
 
 #include "Corrections.h"
 #include "heddle/Stages/StageSchedule.h"
+#include "llvm/ADT/Hashing.h"
 
 using namespace heddle;
 
@@ -13,8 +14,12 @@ using namespace heddle;
 /// fitted.
 static constexpr double kErrors[] = {0.02, 0.05, 0.1, 0.15, 0.2, 0.3};
 
+size_t CorrectionKeyMaker::Hash::operator()(const Choices &choices) const {
+  return llvm::hash_combine_range(choices.values.begin(),
+                                  choices.values.begin() + choices.length);
+}
+
 CorrectionKeys CorrectionKeyMaker::get(const Candidate &candidate) {
-  using Key = std::vector<int64_t>;
   const DefaultMesh &mesh = candidate.mesh;
   int64_t tensor = 1, data = 1;
   for (int64_t size : mesh.tensor)
@@ -23,24 +28,22 @@ CorrectionKeys CorrectionKeyMaker::get(const Candidate &candidate) {
     data *= size;
   // A choice of the schedule says nothing about other candidates.
   constexpr int64_t kOpen = -1;
-  bool isOpen = candidate.leavesSchedule;
-  Key least = {mesh.pipeline > 1, splitsBackward(mesh.schedule),
-               isOpen ? kOpen : int64_t(candidate.recompute)};
-  Key axes = least;
-  axes.insert(axes.end(), {tensor > 1, mesh.context > 1});
-  Key kinds = axes;
-  kinds.insert(kinds.end(),
-               {mesh.sequence, candidate.subBatches, candidate.zeroLevel >= 2});
-  Key sizes = kinds;
-  sizes.insert(sizes.end(), {tensor, mesh.context, int64_t(mesh.attention)});
-  Key all = sizes;
-  all.push_back(rows / candidate.microBatches / data);
+  int64_t recompute =
+      candidate.leavesSchedule ? kOpen : int64_t(candidate.recompute);
+  const std::initializer_list<int64_t> parts[] = {
+      {mesh.pipeline > 1, splitsBackward(mesh.schedule), recompute},
+      {tensor > 1, mesh.context > 1},
+      {mesh.sequence, candidate.subBatches, candidate.zeroLevel >= 2},
+      {tensor, mesh.context, int64_t(mesh.attention)},
+      {rows / candidate.microBatches / data}};
   CorrectionKeys keys;
-  Key *inOrder[] = {&all, &sizes, &kinds, &axes, &least};
-  for (size_t i = 0; i < keys.size(); ++i) {
-    // The length is part of the key, so keys of different lengths differ.
+  Choices choices;
+  size_t index = keys.size();
+  for (const std::initializer_list<int64_t> &part : parts) {
+    for (int64_t value : part)
+      choices.values[choices.length++] = value;
     auto next = static_cast<int32_t>(numbers.size());
-    keys[i] = numbers.try_emplace(std::move(*inOrder[i]), next).first->second;
+    keys[--index] = numbers.try_emplace(choices, next).first->second;
   }
   return keys;
 }

@@ -5,8 +5,8 @@
 
 #include "heddle/Planner/Planner.h"
 #include <array>
-#include <map>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 namespace heddle {
@@ -31,8 +31,18 @@ public:
   CorrectionKeys get(const Candidate &candidate);
 
 private:
+  /// The first `length` choices; the others are 0.
+  struct Choices {
+    std::array<int64_t, 12> values = {};
+    size_t length = 0;
+    bool operator==(const Choices &) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Choices &choices) const;
+  };
+
   int64_t rows;
-  std::map<std::vector<int64_t>, int32_t> numbers;
+  std::unordered_map<Choices, int32_t, Hash> numbers;
 };
 
 /// Factors from estimates to judgements. Candidates that split operators alike

@@ -56,7 +56,8 @@ void PlanSearch::decideOperatorsOfBest() {
     seen.insert(getSizes(candidate));
     closeSchedule(candidate);
     candidate.decidesOperators = true;
-    llvm::Expected<SearchEntry> entry = makeEntry(std::move(candidate));
+    llvm::Expected<SearchEntry> entry =
+        makeEntry(std::move(candidate), entries.size());
     if (!entry) {
       llvm::consumeError(entry.takeError());
       continue;

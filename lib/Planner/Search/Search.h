@@ -10,6 +10,7 @@
 #include "heddle/Planner/Planner.h"
 #include "llvm/ADT/StringSet.h"
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -69,7 +70,11 @@ private:
   llvm::Error checkRequest() const;
   llvm::Error checkStated();
   llvm::Expected<CountModel> countSmallPrograms();
-  llvm::Expected<SearchEntry> makeEntry(Candidate candidate);
+  /// Returns an entry of the search. `index` is its place in the order of
+  /// enumeration. The first form rates the candidate.
+  llvm::Expected<SearchEntry> makeEntry(Candidate candidate, size_t index);
+  SearchEntry makeEntry(Candidate candidate, size_t index,
+                        const CandidateBounds &rated);
   llvm::Error makeEntries();
   void lowerMemory(int64_t bytes);
   llvm::Error answer(bool isFirst);
@@ -160,7 +165,7 @@ private:
   Judges judges;
   std::unique_ptr<BoundModel> bounds;
   SplitLimits limits;
-  std::vector<SearchEntry> entries;
+  std::deque<SearchEntry> entries;
   CorrectionKeyMaker keys;
   Corrections times, arenas;  ///< judgements over estimates
   llvm::StringSet<> improved; ///< names of stages

@@ -2,6 +2,9 @@
 
 #include "../Complete/CompletePlan.h"
 #include "Search.h"
+#include <atomic>
+#include <numeric>
+#include <thread>
 
 using namespace mlir;
 using namespace heddle;
@@ -95,23 +98,65 @@ llvm::Expected<CountModel> PlanSearch::countSmallPrograms() {
   return CountModel(counts, sizes, sizes);
 }
 
-/// Returns the next entry of the search, with the bounds of its candidate.
-llvm::Expected<SearchEntry> PlanSearch::makeEntry(Candidate candidate) {
+llvm::Expected<SearchEntry> PlanSearch::makeEntry(Candidate candidate,
+                                                  size_t index) {
   llvm::Expected<CandidateBounds> rated = bounds->rate(candidate);
   if (!rated)
     return rated.takeError();
+  return makeEntry(std::move(candidate), index, *rated);
+}
+
+SearchEntry PlanSearch::makeEntry(Candidate candidate, size_t index,
+                                  const CandidateBounds &rated) {
+  SearchEntry entry;
+  entry.bounds = rated;
   // Stated storage may shard variables over more devices than the candidate
   // does.
   if (request.stated && !request.stated->storage.empty())
-    rated->state /= double(request.devices);
-  SearchEntry entry;
-  entry.bounds = *rated;
-  entry.counted = rated->seconds;
-  entry.index = entries.size();
+    entry.bounds.state /= double(request.devices);
+  entry.counted = rated.seconds;
+  entry.index = index;
   entry.stages = judges.getStagesName(candidate);
   entry.keys = keys.get(candidate);
   entry.candidate = std::move(candidate);
-  return std::move(entry);
+  return entry;
+}
+
+/// Rates all candidates, on several threads. Each thread has a model of its
+/// own, because models keep topologies.
+static llvm::Expected<std::vector<CandidateBounds>>
+rateAll(const std::deque<Candidate> &candidates, const PlanRequest &request,
+        const CountModel &counts) {
+  constexpr size_t kBlock = 1024;
+  std::vector<CandidateBounds> rated(candidates.size());
+  std::atomic<size_t> next = 0;
+  auto run = [&]() -> llvm::Error {
+    BoundModel model(request, counts);
+    for (size_t begin = next.fetch_add(kBlock); begin < candidates.size();
+         begin = next.fetch_add(kBlock))
+      for (size_t i = begin; i < std::min(begin + kBlock, rated.size()); ++i) {
+        llvm::Expected<CandidateBounds> bounds = model.rate(candidates[i]);
+        if (!bounds)
+          return bounds.takeError();
+        rated[i] = *bounds;
+      }
+    return llvm::Error::success();
+  };
+  size_t numThreads = std::clamp<size_t>(candidates.size() / kBlock, 1,
+                                         std::max(1u, request.threads));
+  std::vector<std::optional<llvm::Error>> problems(numThreads);
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < numThreads; ++i)
+    threads.emplace_back([&, i] { problems[i].emplace(run()); });
+  problems[0].emplace(run());
+  for (std::thread &thread : threads)
+    thread.join();
+  llvm::Error all = llvm::Error::success();
+  for (std::optional<llvm::Error> &problem : problems)
+    all = llvm::joinErrors(std::move(all), std::move(*problem));
+  if (all)
+    return std::move(all);
+  return rated;
 }
 
 llvm::Error PlanSearch::makeEntries() {
@@ -122,15 +167,18 @@ llvm::Error PlanSearch::makeEntries() {
   report.skipped = std::move(space.leftOut);
   report.candidates = int64_t(space.candidates.size());
   bounds = std::make_unique<BoundModel>(request, *counts);
-  for (Candidate &candidate : space.candidates) {
-    llvm::Expected<SearchEntry> entry = makeEntry(std::move(candidate));
-    if (!entry)
-      return entry.takeError();
-    entries.push_back(std::move(*entry));
-  }
-  llvm::sort(entries, [](const SearchEntry &a, const SearchEntry &b) {
-    return std::pair(a.bounds.estimate, a.index) <
-           std::pair(b.bounds.estimate, b.index);
+  llvm::Expected<std::vector<CandidateBounds>> rated =
+      rateAll(space.candidates, request, *counts);
+  if (!rated)
+    return rated.takeError();
+  std::vector<size_t> order(rated->size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  llvm::sort(order, [&](size_t a, size_t b) {
+    return std::pair((*rated)[a].estimate, a) <
+           std::pair((*rated)[b].estimate, b);
   });
+  for (size_t index : order)
+    entries.push_back(
+        makeEntry(std::move(space.candidates[index]), index, (*rated)[index]));
   return llvm::Error::success();
 }

@@ -44,7 +44,7 @@ PlanSearch::judgeFurther(llvm::ArrayRef<Candidate> candidates) {
     }
     if (splitsLeft == 0)
       break;
-    llvm::Expected<SearchEntry> entry = makeEntry(candidate);
+    llvm::Expected<SearchEntry> entry = makeEntry(candidate, entries.size());
     if (!entry) {
       llvm::consumeError(entry.takeError());
       continue;
