@@ -392,11 +392,18 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
   bool isRepeated = repeatsFixed(candidate);
   auto getSeconds = [&](const ProgramCounts &counts, double computing,
                         double fixed) {
+    // Each part of a batch launches what grows with the rows.
+    double parts = double(candidate.subBatches);
     double launched =
-        std::max(counts.products, computing) / devices +
-        counts.numProducts * double(candidate.subBatches) * device.launch;
-    return isRepeated ? std::max(launched, computing / devices + fixed / tensor)
-                      : launched;
+        std::max(counts.launches + (parts - 1) * counts.growingLaunches,
+                 counts.numProducts * parts * device.launch);
+    double least = std::max(counts.products, computing) / devices + launched;
+    // Tensor parallelism splits the rest of the fixed work.
+    return isRepeated
+               ? std::max(least,
+                          computing / devices + launched +
+                              std::max(0.0, fixed - counts.launches) / tensor)
+               : least;
   };
   // Tables of positions may be split with the sequence, so only layers count.
   pipeline.all = getSeconds(

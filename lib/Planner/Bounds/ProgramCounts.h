@@ -35,6 +35,9 @@ struct ProgramCounts {
   /// Seconds of a whole micro-batch on one device, as compiled, if nothing is
   /// split. The planner sets it, counting does not.
   double computing = 0;
+  /// Seconds of the launches of these kernels, and of those among them whose
+  /// time grows with the rows. The planner sets both, too.
+  double launches = 0, growingLaunches = 0;
   double numProducts = 0;
   /// Bytes that all other ops read and write, if no two are fused.
   double otherBytes = 0;
@@ -70,6 +73,17 @@ struct ProgramCounts {
 /// Counts a program after autodiff. A program without a training step counts
 /// its public functions as one micro-batch.
 ProgramCounts countProgram(mlir::ModuleOp module, const ClusterDevice &device);
+
+/// The seconds of each kernel of a compiled micro-batch, in the program's
+/// order.
+using KernelSeconds = std::vector<double>;
+
+/// Sets the counts of compiled programs of one device. The first index is that
+/// of the rows, the second that of the layers. If programs of different rows
+/// have different kernels, the fewer launches count, and none of them as
+/// growing.
+void setComputing(ProgramCounts (&counts)[2][2],
+                  const KernelSeconds (&kernels)[2][2], double launch);
 
 /// Counts as a function of rows and layers. They are affine in each, so that
 /// programs of one and two rows and layers determine those of any size.

@@ -417,7 +417,7 @@ llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
   return model;
 }
 
-llvm::Expected<double> Judge::measureComputing(ProgramSize size) {
+llvm::Expected<std::vector<double>> Judge::measureKernels(ProgramSize size) {
   Candidate alone;
   alone.mesh.statesData = true;
   alone.microBatches = 2;
@@ -439,5 +439,8 @@ llvm::Expected<double> Judge::measureComputing(ProgramSize size) {
   FailureOr<Simulation> simulation = simulate(module, micro, best, model);
   if (failed(simulation))
     return messages->take();
-  return simulation->seconds;
+  std::vector<double> kernels;
+  for (const SimulatedCall &call : simulation->calls)
+    kernels.push_back(call.end - call.start);
+  return kernels;
 }

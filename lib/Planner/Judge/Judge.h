@@ -73,9 +73,9 @@ public:
     return known == prices.end() ? std::nullopt
                                  : std::optional(known->second.prediction);
   }
-  /// Returns the seconds in which one device alone computes a micro-batch of
-  /// the program.
-  llvm::Expected<double> measureComputing(ProgramSize size);
+  /// Returns the seconds of the kernels with which one device alone computes a
+  /// micro-batch of the program.
+  llvm::Expected<std::vector<double>> measureKernels(ProgramSize size);
 
 private:
   class Messages;

@@ -53,7 +53,6 @@ llvm::Expected<CountModel> PlanSearch::countSmallPrograms() {
   Judge &judge = judges.first();
   const ProgramToPlan &program = request.program;
   const ClusterDevice device = request.cluster.getStrongest();
-  bool isMeasured = true;
   auto count =
       [&](int64_t rows,
           std::optional<int64_t> layers) -> llvm::Expected<ProgramCounts> {
@@ -63,17 +62,7 @@ llvm::Expected<CountModel> PlanSearch::countSmallPrograms() {
     if (!step)
       return step.takeError();
     limits = getSplitLimits(*step);
-    ProgramCounts counts = countProgram(*step, device);
-    if (layers && limits.hasBackward) {
-      // If the program cannot be compiled, judging the candidates will say why.
-      llvm::Expected<double> seconds = judge.measureComputing({rows, layers});
-      if (seconds)
-        counts.computing = *seconds;
-      else
-        llvm::consumeError(seconds.takeError());
-      isMeasured &= counts.computing > 0;
-    }
-    return counts;
+    return countProgram(*step, device);
   };
   if (program.microBatchRows || !program.layers) {
     llvm::Expected<ProgramCounts> counts =
@@ -84,17 +73,28 @@ llvm::Expected<CountModel> PlanSearch::countSmallPrograms() {
   }
   constexpr double sizes[2] = {1, 2};
   ProgramCounts counts[2][2];
+  KernelSeconds kernels[2][2];
+  bool isMeasured = true;
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 2; ++j) {
-      llvm::Expected<ProgramCounts> small =
-          count(int64_t(sizes[i]), int64_t(sizes[j]));
+      ProgramSize size{int64_t(sizes[i]), int64_t(sizes[j])};
+      llvm::Expected<ProgramCounts> small = count(size.rows, size.layers);
       if (!small)
         return small.takeError();
       counts[i][j] = *small;
+      isMeasured &= limits.hasBackward;
+      if (!isMeasured)
+        continue;
+      // If the program cannot be compiled, judging the candidates will say why.
+      if (llvm::Expected<KernelSeconds> measured = judge.measureKernels(size)) {
+        kernels[i][j] = std::move(*measured);
+      } else {
+        llvm::consumeError(measured.takeError());
+        isMeasured = false;
+      }
     }
-  for (auto &ofRows : counts)
-    for (ProgramCounts &small : ofRows)
-      small.computing = isMeasured ? small.computing : 0;
+  if (isMeasured)
+    setComputing(counts, kernels, device.launch);
   return CountModel(counts, sizes, sizes);
 }
 

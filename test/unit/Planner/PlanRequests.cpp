@@ -34,15 +34,16 @@ PlanRequest heddle::makeRequest(int64_t devices, int64_t rows, GptShape shape) {
 }
 
 BoundModel heddle::makeBounds(const PlanRequest &request, Judge &judge) {
-  auto count = [&](int64_t rows, int64_t layers) {
-    ProgramCounts counts =
-        countProgram(cantFail(judge.getTrainingStep({rows, layers}, 2)),
-                     request.cluster.device);
-    counts.computing = cantFail(judge.measureComputing({rows, layers}));
-    return counts;
-  };
-  ProgramCounts counts[2][2] = {{count(1, 1), count(1, 2)},
-                                {count(2, 1), count(2, 2)}};
   constexpr double sizes[2] = {1, 2};
+  ProgramCounts counts[2][2];
+  KernelSeconds kernels[2][2];
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 2; ++j) {
+      ProgramSize size{int64_t(sizes[i]), int64_t(sizes[j])};
+      counts[i][j] = countProgram(cantFail(judge.getTrainingStep(size, 2)),
+                                  request.cluster.device);
+      kernels[i][j] = cantFail(judge.measureKernels(size));
+    }
+  setComputing(counts, kernels, request.cluster.device.launch);
   return BoundModel(request, CountModel(counts, sizes, sizes));
 }
