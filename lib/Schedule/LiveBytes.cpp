@@ -1,6 +1,7 @@
 //===- LiveBytes.cpp - Bytes of a device that programs use ----------------===//
 
 #include "LiveBytes.h"
+#include "dialects/Comm/Comm.h"
 #include "dialects/Heddle/Heddle.h"
 #include "dialects/Heddle/Ranks.h"
 #include "heddle/Sharding/FactorShardings.h"
@@ -236,29 +237,52 @@ static Value getBase(OpResult result) {
   return isView(op) && op->getNumOperands() > 0 ? op->getOperand(0) : Value();
 }
 
-int64_t heddle::getPeakBytes(Block &block) {
-  SmallVector<Operation *> ops;
-  llvm::DenseMap<Operation *, size_t> positions;
-  for (Operation &op : block) {
-    positions[&op] = ops.size();
-    ops.push_back(&op);
+/// Returns whether a scatter reads the op's result, perhaps in another shape or
+/// order, and nothing else does. True of the scatter, too.
+static bool isOnlyScattered(Operation *op) {
+  if (isa<comm::ReduceScatterOp>(op))
+    return true;
+  auto work = dyn_cast<WorkOpInterface>(op);
+  return (!work || work.getWork().flops == 0) && isMemoryEffectFree(op) &&
+         op->hasOneUse() && isOnlyScattered(*op->user_begin());
+}
+
+/// Returns the place of each op of a block in the order in which memory is
+/// counted: that of the text, but values that are only scattered are scattered
+/// as soon as they are known.
+static llvm::DenseMap<Operation *, size_t> getPlaces(Block &block) {
+  llvm::DenseMap<Operation *, size_t> places;
+  for (auto [i, op] : llvm::enumerate(block)) {
+    places[&op] = i;
+    if (op.getNumOperands() == 0 || !isOnlyScattered(&op))
+      continue;
+    size_t place = 0;
+    for (Value operand : op.getOperands())
+      if (Operation *def = operand.getDefiningOp())
+        place = std::max(place, places.lookup(def));
+    places[&op] = place;
   }
+  return places;
+}
+
+int64_t heddle::getPeakBytes(Block &block) {
+  llvm::DenseMap<Operation *, size_t> places = getPlaces(block);
   // From the back, so that a view's last use is known before its base's.
   llvm::DenseMap<Value, size_t> lastUse;
-  SmallVector<int64_t> change(ops.size() + 2, 0);
-  for (size_t i = ops.size(); i-- > 0;) {
-    Operation *op = ops[i];
-    bool isPlaced = !isa<LoadOp>(op) && !op->hasTrait<OpTrait::ConstantLike>();
-    for (OpResult result : op->getResults()) {
-      size_t last = std::max(lastUse.lookup(result), i);
+  SmallVector<int64_t> change(block.getOperations().size() + 2, 0);
+  for (Operation &op : llvm::reverse(block)) {
+    size_t place = places[&op];
+    bool isPlaced = !isa<LoadOp>(op) && !op.hasTrait<OpTrait::ConstantLike>();
+    for (OpResult result : op.getResults()) {
+      size_t last = std::max(lastUse.lookup(result), place);
       for (Operation *user : result.getUsers())
-        last = std::max(last, positions[block.findAncestorOpInBlock(*user)]);
+        last = std::max(last, places[block.findAncestorOpInBlock(*user)]);
       if (Value base = getBase(result)) {
         size_t &use = lastUse[base];
         use = std::max(use, last);
       } else if (isPlaced) {
         int64_t bytes = getBytes(result.getType());
-        change[i] += bytes;
+        change[place] += bytes;
         change[last + 1] -= bytes;
       }
     }

@@ -42,9 +42,10 @@ int64_t getSlotBytes(mlir::ModuleOp module, const StageSchedule &schedule,
 bool isView(mlir::Operation *op);
 
 /// Returns the most bytes of tensors that are live at one op of the block, in
-/// the order of its text. A view lies in its operand. Variables and constants
-/// do not count. This is an upper bound of the planned memory, because no op is
-/// fused or works in place yet.
+/// the order of its text. But what is only scattered, such as the gradient of a
+/// weight that is stored in parts, is scattered at once. A view lies in its
+/// operand. Variables and constants do not count. Planned memory is mostly
+/// less, because no op is fused or works in place yet.
 int64_t getPeakBytes(mlir::Block &block);
 
 } // namespace heddle

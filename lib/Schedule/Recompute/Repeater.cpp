@@ -157,9 +157,11 @@ Value Repeater::copyFree(Operation *maker, Value value) {
   IRMapping mapping;
   for (Value input : getOutsideInputs(maker)) {
     Value copy = getFree(input);
-    // Behind a barrier, so that the copy is not merged with the original.
+    // Behind a barrier, so that the copy is not merged with the original. It
+    // waits for no gradient: schedules limit how far gathers run ahead.
     if (copy == input && getBytes(input.getType()) > 0)
-      copy = makeBarrier(input).front();
+      copy = builder.create<BarrierOp>(input.getLoc(), input, ValueRange())
+                 .getResult(0);
     mapping.map(input, copy);
   }
   Operation *copied = builder.clone(*maker, mapping);
