@@ -464,6 +464,10 @@ void tools::addPlanCommand(CLI::App &app, int &result) {
       "number from which on more raise the rows of a second by less than 2 %; "
       "for --front one for each device; for an .mlir file, those that it has)");
   addTrainingFlags(*command, flags->compile);
+  command->get_option("--micro-batches")
+      ->description("Micro-batches of a step, as --pin micro-batches=N "
+                    "(default: the planner chooses)")
+      ->default_str("");
   addVerificationFlag(*command, flags->compile);
   flags->compile.trainingOptions.push_back(
       command->add_flag("--bf16", flags->compile.options.training.bf16,

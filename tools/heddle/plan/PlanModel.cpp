@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <memory>
 #include <thread>
 #include <unistd.h>
 
@@ -80,9 +81,9 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
                  "operators")
       ->check(notEmpty("a pin such as tp=4"))
       ->check(CLI::Validator(
-          [](std::string &text) {
-            PlanPins pins;
-            return llvm::toString(parsePin(text, pins));
+          // Pins of all options together, which may contradict one another.
+          [pins = std::make_shared<PlanPins>()](std::string &text) {
+            return llvm::toString(parsePin(text, *pins));
           },
           ""))
       ->expected(1)
