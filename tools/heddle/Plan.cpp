@@ -346,30 +346,34 @@ static void writeReport(const PlanSearch &search, const std::string &command) {
   llvm::outs() << "\n";
 }
 
-/// Returns the file of a cluster whose kinds of device have another order than
-/// the given one, beside the plan's file.
-static std::string getOrderedCluster(const std::string &plan) {
+/// Returns the file, beside the plan's, of the cluster that a plan assumes if
+/// it is not the given one.
+static std::string getAssumedCluster(const std::string &plan) {
   std::filesystem::path file(plan);
   return file.replace_extension(".cluster.json").string();
 }
 
-/// If the plan has the kinds of device in another order than the cluster,
-/// writes a cluster of that order beside the plan's file and chooses it in the
-/// flags. Returns an error text, or an empty text.
-static std::string useOrderedCluster(const PlanSearch &search,
+/// If the plan assumes another order of the kinds of device or another memory
+/// (--memory) than the given cluster has, writes a cluster of that order and
+/// memory beside the plan's file and chooses it in the flags. The scheduler
+/// uses all of the memory that a cluster states. Returns an error text, or an
+/// empty text.
+static std::string useAssumedCluster(const PlanSearch &search,
                                      const std::string &plan,
                                      ClusterChoice &choice) {
+  llvm::Expected<const Cluster &> given = choice.load();
+  if (!given)
+    return llvm::toString(given.takeError());
   const std::vector<int64_t> &kinds = search.report.winner.kinds;
-  if (kinds.empty())
+  const Cluster &limited = search.request.cluster;
+  std::string assumed =
+      writeCluster(kinds.empty() ? limited : orderKinds(limited, kinds));
+  if (assumed == writeCluster(*given))
     return "";
-  llvm::Expected<const Cluster &> cluster = choice.load();
-  if (!cluster)
-    return llvm::toString(cluster.takeError());
   std::string path = "CLUSTER";
   if (!plan.empty()) {
-    path = getOrderedCluster(plan);
-    runtime::Status status = runtime::writeFileAtomically(
-        path, writeCluster(orderKinds(*cluster, kinds)));
+    path = getAssumedCluster(plan);
+    runtime::Status status = runtime::writeFileAtomically(path, assumed);
     if (!status.ok())
       return std::string(status.message());
   }
@@ -377,23 +381,23 @@ static std::string useOrderedCluster(const PlanSearch &search,
   return "";
 }
 
-/// Returns an error text if the cluster that useOrderedCluster() may write
+/// Returns an error text if the cluster that useAssumedCluster() may write
 /// would replace the given one.
-static std::string checkOrderedCluster(const std::string &plan,
-                                       const ClusterChoice &choice) {
+static std::string checkAssumedCluster(const PlanCommandFlags &flags) {
+  const ClusterChoice &choice = flags.compile.options.cluster;
   llvm::Expected<const Cluster &> cluster = choice.load();
   if (!cluster) {
     llvm::consumeError(cluster.takeError()); // the search reports it
     return "";
   }
   std::error_code ignored;
-  std::string path = getOrderedCluster(plan);
-  if (plan.empty() || cluster->groups.size() < 2 ||
+  std::string path = getAssumedCluster(flags.output);
+  if (flags.output.empty() ||
+      (cluster->groups.size() < 2 && flags.planner.memory.empty()) ||
       !std::filesystem::equivalent(path, choice.getName().str(), ignored))
     return "";
-  return "-o: a cluster with another order of its kinds of device would be "
-         "written to '" +
-         path + "', which is the given cluster; give the plan another name";
+  return "-o: the cluster that the plan assumes would be written to '" + path +
+         "', which is the given cluster; give the plan another name";
 }
 
 static int runPlan(PlanCommandFlags &flags) {
@@ -403,9 +407,7 @@ static int runPlan(PlanCommandFlags &flags) {
   if (!flags.output.empty())
     if (std::string problem = checkOutput("-o", flags.output); !problem.empty())
       return reportError(problem);
-  if (std::string problem =
-          checkOrderedCluster(flags.output, flags.compile.options.cluster);
-      !problem.empty())
+  if (std::string problem = checkAssumedCluster(flags); !problem.empty())
     return reportError(problem);
   flags.planner.ordersKinds = true;
   std::optional<PlanSearch> search =
@@ -414,10 +416,10 @@ static int runPlan(PlanCommandFlags &flags) {
     return exitFailure;
   const PlanReport &report = search->report;
   std::string command;
+  CompileFlags compiled = flags.compile;
   if (report.plan) {
-    CompileFlags compiled = flags.compile;
     if (std::string problem =
-            useOrderedCluster(*search, flags.output, compiled.options.cluster);
+            useAssumedCluster(*search, flags.output, compiled.options.cluster);
         !problem.empty())
       return reportError(problem);
     command = getCompileCommand(compiled, *search, flags.output);
@@ -426,8 +428,17 @@ static int runPlan(PlanCommandFlags &flags) {
     writeReport(*search, command);
   else
     printReport(*search, command);
-  if (report.plan && flags.output.empty() && !flags.json)
-    llvm::outs() << "the plan is not kept: -o FILE writes it\n";
+  if (report.plan && !flags.json) {
+    llvm::StringRef given = flags.compile.options.cluster.getName();
+    llvm::StringRef assumed = compiled.options.cluster.getName();
+    if (assumed != given && !flags.planner.memory.empty())
+      llvm::outs() << assumed << " is the cluster " << given
+                   << " with the memory of --memory: a program may use all of "
+                      "the memory that its cluster states\n";
+    if (flags.output.empty())
+      llvm::outs() << "the plan is not kept: -o FILE writes it"
+                   << (assumed != given ? ", and the cluster" : "") << "\n";
+  }
   llvm::outs().flush();
   if (!report.plan)
     return report.isInterrupted ? exitInterrupted : exitFailure;
@@ -453,6 +464,10 @@ void tools::addPlanCommand(CLI::App &app, int &result) {
       "number from which on more raise the rows of a second by less than 2 %; "
       "for --front one for each device; for an .mlir file, those that it has)");
   addTrainingFlags(*command, flags->compile);
+  command->get_option("--micro-batches")
+      ->description("Micro-batches of a step, as --pin micro-batches=N "
+                    "(default: the planner chooses)")
+      ->default_str("");
   addVerificationFlag(*command, flags->compile);
   flags->compile.trainingOptions.push_back(
       command->add_flag("--bf16", flags->compile.options.training.bf16,

@@ -11,11 +11,14 @@
 #include "heddle/Support/Units.h"
 
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 #include <csignal>
+#include <memory>
 #include <thread>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace heddle;
@@ -78,9 +81,9 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
                  "operators")
       ->check(notEmpty("a pin such as tp=4"))
       ->check(CLI::Validator(
-          [](std::string &text) {
-            PlanPins pins;
-            return llvm::toString(parsePin(text, pins));
+          // Pins of all options together, which may contradict one another.
+          [pins = std::make_shared<PlanPins>()](std::string &text) {
+            return llvm::toString(parsePin(text, *pins));
           },
           ""))
       ->expected(1)
@@ -134,14 +137,23 @@ static void printWrapped(llvm::StringRef text) {
 
 namespace {
 
-/// Records Ctrl-C while the object exists. A second Ctrl-C ends the process as
+/// Records Ctrl-C while the object exists, and says that the search ends after
+/// the candidates that it judges now. A second Ctrl-C ends the process as
 /// usual.
 class InterruptNote {
 public:
   InterruptNote() {
     interrupted = 0;
     struct sigaction action = {};
-    action.sa_handler = [](int) { interrupted = 1; };
+    action.sa_handler = [](int) {
+      interrupted = 1;
+      constexpr StringLiteral kNote(
+          "\nheddle: interrupted: the search ends after the candidates that it "
+          "judges now; Ctrl-C again ends it at once, without a plan\n");
+      // A handler may call write(), but not a stream.
+      [[maybe_unused]] ssize_t written =
+          ::write(STDERR_FILENO, kNote.data(), kNote.size());
+    };
     action.sa_flags = static_cast<int>(SA_RESETHAND);
     sigaction(SIGINT, &action, &before);
   }
@@ -168,7 +180,7 @@ public:
       out << "cannot be compiled (" << last.error << ")";
     else
       out << formatSeconds(last.figures.seconds)
-          << llvm::format(", %.4g MiB%s", inMiB(last.figures.memory.total()),
+          << llvm::format(", %.1f MiB%s", inMiB(last.figures.memory.total()),
                           last.fits ? "" : " (too much)");
     if (progress.best)
       out << " (best " << formatSeconds(progress.best->figures.seconds)
@@ -196,8 +208,19 @@ private:
 // The search
 //===----------------------------------------------------------------------===//
 
-/// Reads the part of a plan that the user states. Prints an error and returns
-/// false if it is invalid.
+/// Returns the error text for more devices than the cluster has.
+static std::string describeTooManyDevices(const PlanRequest &request,
+                                          const char *what) {
+  return llvm::formatv("expected {0}at most {1} devices, which the cluster "
+                       "'{2}' has, got {3}",
+                       what, request.cluster.getNumDevices(),
+                       request.cluster.name, request.devices)
+      .str();
+}
+
+/// Reads the part of a plan that the user states. Its mesh is the number of
+/// devices of the request, unless --devices is given. Prints an error and
+/// returns false if the part is invalid.
 static bool useStated(const CompileFlags &flags, const std::string &path,
                       PlanRequest &request) {
   llvm::Expected<Plan> stated = readPartialPlanFile(path);
@@ -209,8 +232,17 @@ static bool useStated(const CompileFlags &flags, const std::string &path,
     reportError("--plan: " + llvm::toString(std::move(problem)));
     return false;
   }
-  if (stated->getPosition("mesh").line != 0 && flags.devices == 0)
+  PlanPosition mesh = stated->getPosition("mesh");
+  if (mesh.line != 0 && flags.devices == 0) {
     request.devices = stated->getNumDevices();
+    if (request.devices > request.cluster.getNumDevices()) {
+      reportError(llvm::formatv("{0}:{1}:{2}: $.mesh: {3}", path, mesh.line,
+                                mesh.column,
+                                describeTooManyDevices(request, "a mesh of "))
+                      .str());
+      return false;
+    }
+  }
   request.stated = std::move(*stated);
   return true;
 }
@@ -236,6 +268,10 @@ static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
   request.cluster = *cluster;
   request.devices =
       flags.devices != 0 ? flags.devices : cluster->getNumDevices();
+  if (request.devices > cluster->getNumDevices()) {
+    reportError("--devices: " + describeTooManyDevices(request, ""));
+    return false;
+  }
   // The scheduler keeps live tensors within the device's memory.
   if (!planner.memory.empty())
     limitMemory(request.cluster, *parseBytes(planner.memory));
