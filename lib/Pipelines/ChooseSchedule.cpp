@@ -2,6 +2,7 @@
 
 #include "heddle/Pipelines/ChooseSchedule.h"
 #include "CostModels.h"
+#include "heddle/Pipelines/RecomputeLimits.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Schedule/CutLayers.h"
 #include "heddle/Simulate/Simulate.h"
@@ -46,6 +47,7 @@ struct Stated {
   Overlap overlap = Overlap::None;
   std::optional<int64_t> subBatches;
   std::optional<RecomputeMode> recompute;
+  bool hasRecomputeBytes = false;
   /// The plan treats all layers alike.
   bool hasEqualLayers = true;
   /// Unset: the chooser may scatter sums, or cut exchanges in chunks or in a
@@ -53,6 +55,11 @@ struct Stated {
   std::optional<bool> scatterSums = std::nullopt;
   std::optional<int64_t> exchangeChunks = std::nullopt;
   std::optional<bool> exchangeRing = std::nullopt;
+
+  /// Returns whether the chooser finds the limit of optimal recomputation.
+  bool leavesLimit() const {
+    return recompute == RecomputeMode::Optimal && !hasRecomputeBytes;
+  }
 };
 
 class Chooser {
@@ -111,7 +118,7 @@ static Stated getStated(const CompileOptions &options) {
       return {};
     }
     stated = {plan->overlap, plan->subBatches, plan->recompute,
-              treatsLayersAlike(*plan)};
+              plan->recomputeBytes.has_value(), treatsLayersAlike(*plan)};
     // `false` in the plan's text is stated, too.
     if (plan->getPosition("scatter_sums").line != 0)
       stated.scatterSums = plan->scatterSums;
@@ -124,6 +131,7 @@ static Stated getStated(const CompileOptions &options) {
     stated.subBatches = options.subBatches;
   if (options.recompute)
     stated.recompute = options.recompute;
+  stated.hasRecomputeBytes |= options.recomputeBytes != 0;
   stated.hasEqualLayers &= options.mesh.pipeline <= 1;
   if (options.scatterSums)
     stated.scatterSums = options.scatterSums;
@@ -136,7 +144,7 @@ static Stated getStated(const CompileOptions &options) {
 
 static bool leavesChoice(const CompileOptions &options, const Stated &stated) {
   return stated.overlap == Overlap::Auto && !options.cluster.isNone() &&
-         (!stated.subBatches || !stated.recompute);
+         (!stated.subBatches || !stated.recompute || stated.leavesLimit());
 }
 
 bool heddle::leavesChoice(const CompileOptions &options) {
@@ -243,6 +251,7 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
     stating.exchangeChunks = variant.exchangeChunks;
   stating.remarkBytes = -1;
   stating.explainShardings = false;
+  stating.choosesSchedule = false;
   stating.refusesTooLarge = false; // the chosen one is refused
   stating.verification = Verification::LastPhase;
   ModuleOp step = getStep(layers);
@@ -284,7 +293,9 @@ bool Chooser::tryVariant(ScheduleVariant variant) {
 bool Chooser::tryParts(int64_t parts) {
   if (!tryVariant({parts, stated.recompute.value_or(RecomputeMode::None)}))
     return false;
-  const VariantPrediction &none = choice.tried.back();
+  const VariantPrediction none = choice.tried.back();
+  if (stated.leavesLimit() && !none.fits() && none.canFit())
+    fillMemory(none);
   if (stated.recompute || none.fits() || !none.canFit())
     return true;
   // Recomputation only adds to that time.
@@ -300,34 +311,14 @@ bool Chooser::tryParts(int64_t parts) {
 }
 
 void Chooser::fillMemory(VariantPrediction first) {
-  constexpr int kTries = 4;
-  constexpr double kFull = 0.95;
-  // Returns the part of the room for arena and slots that these take.
-  auto getFill = [](const VariantPrediction &prediction) {
-    return double(prediction.bytes - prediction.fixed) /
-           double(prediction.capacity - prediction.fixed);
-  };
-  if (first.fixed >= first.capacity)
+  int64_t room = first.capacity - first.fixed;
+  if (room < 1)
     return;
-  double limit = double(first.capacity - first.fixed), fill = getFill(first);
-  double fits = 0, exceeds = std::numeric_limits<double>::infinity();
-  int numSame = 0; ///< latest limits with which the program is the same
-  for (int i = 0; i < kTries; ++i) {
-    (fill <= 1 ? fits : exceeds) = limit;
-    // If smaller limits change nothing, everything is computed again.
-    if ((fill <= 1 && fill >= kFull) || (fill > 1 && numSame == 2))
+  RecomputeLimits limits(room);
+  while (limits.next(choice.tried.back().bytes - choice.tried.back().fixed))
+    if (!tryVariant({first.variant.subBatches, RecomputeMode::Optimal,
+                     limits.getLimit()}))
       return;
-    // The used bytes grow with the limit, about in proportion.
-    limit *= (1 + kFull) / 2 / fill;
-    if (limit <= fits || limit >= exceeds || numSame > 0)
-      limit = (fits + exceeds) / 2;
-    if (limit < 1 || limit > double(kMaxRecomputeBytes) ||
-        !tryVariant(
-            {first.variant.subBatches, RecomputeMode::Optimal, int64_t(limit)}))
-      return;
-    double before = std::exchange(fill, getFill(choice.tried.back()));
-    numSame = fill == before ? numSame + 1 : 0;
-  }
 }
 
 /// Returns whether the program may have sums that are not scattered yet. In a
@@ -345,6 +336,9 @@ std::optional<ScheduleChoice> Chooser::choose() {
   int64_t first = stated.subBatches.value_or(1);
   if (!tryParts(first))
     return std::nullopt;
+  // Only the limit of recomputation was open.
+  if (stated.subBatches && stated.recompute)
+    return choice;
   // Sub-batches together compute and send no less than the whole batch. If a
   // variant is already near this bound, there is nothing to gain.
   double bound = choice.tried.front().bound;

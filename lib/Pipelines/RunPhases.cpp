@@ -313,7 +313,8 @@ LogicalResult PhaseRunner::runLLVM() {
 }
 
 void PhaseRunner::decideSchedule() {
-  if (isPlanned() || last < Phase::Sharded || !leavesChoice(options))
+  if (isPlanned() || last < Phase::Sharded || !options.choosesSchedule ||
+      !leavesChoice(options))
     return;
   std::optional<ScheduleChoice> choice = chooseSchedule(module, options);
   if (!choice)

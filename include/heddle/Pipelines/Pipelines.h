@@ -121,6 +121,9 @@ struct CompileOptions {
   bool explainShardings = false;
   /// Number of devices on which the program will run; 0 if the plan decides.
   int64_t devices = 0;
+  /// Whether the schedule `auto` chooses what the other options and the plan
+  /// leave open (ChooseSchedule.h).
+  bool choosesSchedule = true;
   /// Whether it is an error if the variables alone exceed the memory of the
   /// cluster's devices. Otherwise it is a warning.
   bool refusesTooLarge = false;

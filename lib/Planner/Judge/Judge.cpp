@@ -202,6 +202,8 @@ llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
     options.cluster = cluster;
   }
   options.verification = request.verification;
+  // A limit of recomputation is for all layers.
+  options.choosesSchedule = size.layers == request.program.layers;
   OwningOpRef<ModuleOp> module(step->clone());
   messages->clear();
   if (failed(runPhases(*module, options, Phase::Executable)))

@@ -164,20 +164,25 @@ void PlanSearch::judgeSmallestWhole(int64_t most, bool statesLeast) {
 /// Compiles the best candidate with all layers. If that takes more time or
 /// memory than its programs of few layers promised, the next candidate may be
 /// better. Increases `numWhole` by the number of candidates that fit.
-llvm::Error PlanSearch::judgeWinner(int64_t &numWhole) {
+void PlanSearch::judgeWinner(int64_t &numWhole) {
   for (;;) {
     bool isEnough = numWhole >= kMostWhole;
     best = findBest(report.judged, [&](size_t i) {
       return !isEnough || report.judged[i].isWhole;
     });
     if (best < 0)
-      return llvm::Error::success();
+      return;
     JudgedCandidate &judged = report.judged[best];
     if (judged.isWhole || !request.compilesWinner || observer.isInterrupted())
-      break;
+      return;
     judgeWhole(judged);
     numWhole += judged.fits;
   }
+}
+
+llvm::Error PlanSearch::recordWinner() {
+  if (best < 0)
+    return llvm::Error::success();
   const JudgedCandidate &winner = *getBest();
   llvm::Expected<Plan> plan = judges.first().plan(winner.candidate);
   if (!plan)

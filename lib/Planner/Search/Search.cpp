@@ -358,13 +358,12 @@ llvm::Error PlanSearch::answer(bool isFirst) {
       });
       judgeRound({least});
     }
-    if (llvm::Error problem = judgeWinner(numWhole))
-      return problem;
+    judgeWinner(numWhole);
     // With all layers, the winner may take longer than with few, so that others
     // may be better again.
   } while (numWhole < kMostWhole && !observer.isInterrupted() &&
            !isGoodEnough() && !chooseRound().empty());
-  if (!report.plan && isFirst) {
+  if (!getBest() && isFirst) {
     judgeSmallest();
     judgeSmallestWhole(1, /*statesLeast=*/false);
     if (!getBest())
@@ -372,9 +371,11 @@ llvm::Error PlanSearch::answer(bool isFirst) {
     judgeSmallestWhole(
         std::max(kMostWhole, mostCompiled - judges.getNumCompiled()),
         /*statesLeast=*/true);
-    if (llvm::Error problem = judgeWinner(numWhole))
-      return problem;
+    judgeWinner(numWhole);
   }
+  fillMemory();
+  if (llvm::Error problem = recordWinner())
+    return problem;
   report.isInterrupted = observer.isInterrupted();
   if (!report.plan)
     if (llvm::Error problem = explainInfeasible())

@@ -96,7 +96,9 @@ private:
   void judgeNearMisses();
   void judgeWhole(JudgedCandidate &judged);
   void judgeSmallestWhole(int64_t most, bool statesLeast);
-  llvm::Error judgeWinner(int64_t &numWhole);
+  void judgeWinner(int64_t &numWhole);
+  void fillMemory();
+  llvm::Error recordWinner();
   void judgeSmallest();
   llvm::Error explainInfeasible();
   llvm::Error recordPrediction(Plan &plan);
