@@ -62,7 +62,7 @@ bool tools::recordError(std::string_view message) {
   std::string rank = getRank(), prefix = getPrefix(rank);
   if (message.substr(0, prefix.size()) == prefix)
     message.remove_prefix(prefix.size());
-  // The processes share the file's offset, so one write is one record.
+  // The file is only appended to, so one write is one record.
   std::string record = rank + ' ' + std::string(message) + '\0';
   bool isWritten = ::write(file, record.data(), record.size()) ==
                    static_cast<ssize_t>(record.size());
@@ -73,7 +73,12 @@ bool tools::recordError(std::string_view message) {
 // In the launcher
 //===----------------------------------------------------------------------===//
 
-JobErrors::JobErrors() : file(::memfd_create("errors", MFD_CLOEXEC)) {}
+JobErrors::JobErrors() : file(::memfd_create("errors", MFD_CLOEXEC)) {
+  // Linux does not lock the offset that processes share in such a file. Without
+  // O_APPEND, of two records written at the same time one is lost.
+  if (file >= 0)
+    ::fcntl(file, F_SETFL, O_APPEND);
+}
 
 JobErrors::~JobErrors() {
   if (file >= 0)
