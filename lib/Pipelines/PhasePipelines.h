@@ -7,6 +7,13 @@
 
 namespace heddle {
 
+/// The memory within which programs are ordered.
+struct ProgramMemory {
+  bool isAmple = false; ///< the order has no limit
+  /// Bytes of a device that live tensors may not take.
+  int64_t reserve = 0;
+};
+
 // Each function adds the passes that lead to the phase in its name from the
 // phase before it. Pipelines.cpp says why each pass stands where it stands.
 
@@ -18,11 +25,10 @@ void buildLocalizePipeline(mlir::OpPassManager &passes,
                            const CompileOptions &options,
                            const NamedSchedule &schedule);
 void buildKernelPipeline(mlir::OpPassManager &passes);
-/// With `isMemoryAmple`, the order has no limit of memory.
 void buildSchedulePipeline(mlir::OpPassManager &passes,
                            const CompileOptions &options,
                            const NamedSchedule &schedule,
-                           bool isMemoryAmple = false);
+                           ProgramMemory memory = {});
 void buildExecutablePipeline(mlir::OpPassManager &passes);
 void buildLLVMPipeline(mlir::OpPassManager &passes);
 void buildGpuPipeline(mlir::OpPassManager &passes,

@@ -200,7 +200,7 @@ void heddle::buildKernelPipeline(OpPassManager &passes) {
 void heddle::buildSchedulePipeline(OpPassManager &passes,
                                    const CompileOptions &options,
                                    const NamedSchedule &schedule,
-                                   bool isMemoryAmple) {
+                                   ProgramMemory memory) {
   // Chooses an order that needs little memory. The later passes start from it.
   passes.addPass(createShortenLivesPass());
   if (schedule.order) {
@@ -208,8 +208,9 @@ void heddle::buildSchedulePipeline(OpPassManager &passes,
     order.order = *schedule.order;
     order.cluster = options.cluster;
     order.chunks = schedule.chunks;
-    if (isMemoryAmple)
+    if (memory.isAmple)
       order.memory = std::numeric_limits<int64_t>::max();
+    order.reserve = memory.reserve;
     order.report = options.remarkBytes >= 0;
     passes.addPass(createOrderProgramPass(order));
   }

@@ -247,15 +247,22 @@ static void replaceModule(ModuleOp module, ModuleOp other) {
   module->setAttrs(other->getAttrDictionary());
 }
 
+/// How often programs are ordered within the memory, and the part of a device's
+/// memory that a program may exceed to be ordered within less.
+static constexpr int kAttempts = 3;
+static constexpr double kNearMemory = 0.1;
+
 /// Orders the programs and plans their memory, first as if memory were ample: a
 /// limit counts tensors that share memory twice, so it may cost time although
 /// the fastest order fits. If that exceeds the memory of a device, orders the
-/// programs within it, too, and keeps the smaller result. Without a plan of the
-/// memory (--stop-after scheduled), the order is the one within the memory.
+/// programs within it, too, and keeps the smaller result. An arena has gaps, so
+/// it may exceed the limit of live bytes a little. Then the limit is lowered by
+/// what the program exceeds the memory. Without a plan of the memory
+/// (--stop-after scheduled), the order is the one within the memory.
 LogicalResult PhaseRunner::runScheduled(const NamedSchedule &schedule) {
-  auto run = [&](bool isMemoryAmple) -> LogicalResult {
+  auto run = [&](ProgramMemory memory) -> LogicalResult {
     auto build = [&](OpPassManager &passes) {
-      buildSchedulePipeline(passes, options, schedule, isMemoryAmple);
+      buildSchedulePipeline(passes, options, schedule, memory);
     };
     if (failed(runPhase(Phase::Scheduled, build)))
       return failure();
@@ -270,19 +277,26 @@ LogicalResult PhaseRunner::runScheduled(const NamedSchedule &schedule) {
   if (failed(cluster))
     return failure();
   if (!isOrdered || last < Phase::Executable || !*cluster)
-    return run(/*isMemoryAmple=*/false);
+    return run({});
   OwningOpRef<ModuleOp> unordered(module.clone());
-  if (failed(run(/*isMemoryAmple=*/true)))
+  if (failed(run({/*isAmple=*/true})))
     return failure();
   int64_t excess = getExcessBytes(module, **cluster);
-  if (excess <= 0)
-    return success();
-  OwningOpRef<ModuleOp> ample(module.clone());
-  replaceModule(module, *unordered);
-  if (failed(run(/*isMemoryAmple=*/false)))
-    return failure();
-  if (getExcessBytes(module, **cluster) > excess)
-    replaceModule(module, *ample);
+  ProgramMemory memory;
+  for (int attempt = 0; attempt < kAttempts && excess > 0; ++attempt) {
+    OwningOpRef<ModuleOp> smallest(module.clone());
+    replaceModule(module, OwningOpRef<ModuleOp>(unordered->clone()).get());
+    if (failed(run(memory)))
+      return failure();
+    int64_t next = getExcessBytes(module, **cluster);
+    if (next >= excess)
+      replaceModule(module, *smallest);
+    // Far from the memory, a lower limit changes little.
+    if (next > int64_t(kNearMemory * double((*cluster)->device.memory)))
+      return success();
+    excess = std::min(excess, next);
+    memory.reserve += next;
+  }
   return success();
 }
 

@@ -94,6 +94,8 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
     Option<"memory", "memory", "int64_t", /*default=*/"0",
            "the most bytes of live tensors; 0: what variables, arguments, "
            "results and values between stages leave of a device's memory">,
+    Option<"reserve", "reserve", "int64_t", /*default=*/"0",
+           "bytes by which the limit is lowered if `memory` is 0">,
     Option<"ahead", "ahead", "int64_t", /*default=*/"0",
            "the most bytes of results that need no computation and wait for "
            "their first reader; 0: those of the largest one">,

@@ -5,10 +5,6 @@
 
 using namespace heddle;
 
-/// A plan that leaves less than this part of its memory has no room to keep
-/// more.
-static constexpr double kWorthFilling = 0.05;
-
 static int64_t getArena(const DeviceMemoryPlan &memory) {
   return memory.arena + memory.slots;
 }
@@ -23,16 +19,14 @@ void PlanSearch::fillMemory() {
       request.pins.recompute)
     return;
   Candidate candidate = winner->candidate;
-  int64_t used = getArena(winner->figures.memory);
-  int64_t room = memory - (winner->figures.memory.total() - used);
   if (candidate.mesh.pipeline > 1 || candidate.leavesSchedule ||
       candidate.decidesOperators || !candidate.splits.empty() ||
       (candidate.recompute != RecomputeMode::Layer &&
-       candidate.recompute != RecomputeMode::Communication) ||
-      double(used) > (1 - kWorthFilling) * double(room))
+       candidate.recompute != RecomputeMode::Communication))
     return;
+  const DeviceMemoryPlan &needed = winner->figures.memory;
   candidate.recompute = RecomputeMode::Optimal;
-  RecomputeLimits limits(room);
+  RecomputeLimits limits(memory - (needed.total() - getArena(needed)));
   do {
     if (observer.isInterrupted())
       break;

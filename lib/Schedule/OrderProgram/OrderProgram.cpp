@@ -326,7 +326,7 @@ int64_t OrderProgram::getLiveLimit(func::FuncOp function) {
   int64_t slots = ranks && context->stages
                       ? getSlotBytes(module, *context->stages, ranks)
                       : 0;
-  known->second = std::max<int64_t>(capacity - fixed - slots, 0);
+  known->second = std::max<int64_t>(capacity - fixed - slots - reserve, 0);
   if (known->second == 0) {
     InFlightDiagnostic warning = function.emitWarning();
     warning << "variables, arguments and results take " << fixed
@@ -384,6 +384,7 @@ void OrderProgram::runOnOperation() {
   if (failed(verifyStreams(module, streams)))
     return signalPassFailure();
   for (auto [name, bytes] : {std::pair("memory", int64_t(memory)),
+                             std::pair("reserve", int64_t(reserve)),
                              std::pair("look-ahead", int64_t(ahead))})
     if (bytes < 0) {
       module.emitError() << "expected a " << name
