@@ -88,24 +88,25 @@ static int runPlan(PlanCommandFlags &flags) {
   if (std::string problem = checkAssumedCluster(flags); !problem.empty())
     return reportError(problem);
   flags.planner.ordersKinds = true;
-  std::optional<PlanSearch> search =
-      planModel(flags.compile, flags.planner, /*choosesBatch=*/true);
-  if (!search)
-    return exitFailure;
-  const PlanReport &report = search->report;
+  PlanSearch search;
+  if (int code = planModel(flags.compile, flags.planner, search,
+                           /*choosesBatch=*/true);
+      code != exitSuccess)
+    return code;
+  const PlanReport &report = search.report;
   std::string command;
   CompileFlags compiled = flags.compile;
   if (report.plan) {
     if (std::string problem =
-            useAssumedCluster(*search, flags.output, compiled.options.cluster);
+            useAssumedCluster(search, flags.output, compiled.options.cluster);
         !problem.empty())
       return reportError(problem);
-    command = getCompileCommand(compiled, *search, flags.output);
+    command = getCompileCommand(compiled, search, flags.output);
   }
   if (flags.json)
-    writePlanReport(*search, command);
+    writePlanReport(search, command);
   else
-    printPlanReport(*search, command);
+    printPlanReport(search, command);
   if (report.plan && !flags.json) {
     llvm::StringRef given = flags.compile.options.cluster.getName();
     llvm::StringRef assumed = compiled.options.cluster.getName();

@@ -9,7 +9,6 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
 #include <map>
@@ -21,20 +20,6 @@ namespace json = llvm::json;
 //===----------------------------------------------------------------------===//
 // Text
 //===----------------------------------------------------------------------===//
-
-/// The significant digits of times in the report.
-static constexpr int kDigits = 6;
-
-/// Returns two numbers of bytes as texts such as "10.5 MiB". Different numbers
-/// get different texts.
-static std::pair<std::string, std::string> showBytes(int64_t a, int64_t b) {
-  auto show = [](int64_t bytes) {
-    return llvm::formatv("{0:f1} MiB", inMiB(bytes)).str();
-  };
-  if (std::max(a, b) >= 1 << 20 && (a == b || show(a) != show(b)))
-    return {show(a), show(b)};
-  return {std::to_string(a) + " bytes", std::to_string(b) + " bytes"};
-}
 
 /// Returns a lower bound of the memory of any plan, as the end of a message
 /// that no plan fits. Empty if the search already proved that the plan with the
@@ -107,7 +92,7 @@ static std::string showBound(const PlanSearch &search) {
   bool isProven = report.boundPredictions == 0 && !search.request.stated;
   out << (isProven ? "no other plan takes less than "
                    : "no other plan is expected to take less than ")
-      << formatSeconds(report.bound, kDigits)
+      << formatSeconds(report.bound, kStepDigits)
       << llvm::format(", gap %.1f %%", 100 * report.plan->prediction->gap);
   if (report.boundPredictions > 0)
     out << " (" << report.boundPredictions
@@ -129,10 +114,11 @@ void tools::printPlanReport(const PlanSearch &search,
     if (!search.batches.empty())
       llvm::outs() << "rows: " << request.program.rows << "\n";
     llvm::outs() << "plan: " << report.winner.getName() << "\n"
-                 << "step: " << formatSeconds(figures.seconds, kDigits);
+                 << "step: " << formatSeconds(figures.seconds, kStepDigits);
     // A profile of blocks does not say how long a step waits.
     if (!request.blocks)
-      llvm::outs() << ", of which " << formatSeconds(figures.exposed, kDigits)
+      llvm::outs() << ", of which "
+                   << formatSeconds(figures.exposed, kStepDigits)
                    << " wait for communication"
                    << (report.isExtrapolated ? " (extrapolated from few layers)"
                                              : "");
@@ -149,7 +135,7 @@ void tools::printPlanReport(const PlanSearch &search,
     if (const auto &exposure = figures.exposure)
       llvm::outs() << "operators were decided " << exposure->rounds
                    << " times for a program of few layers, which waits "
-                   << formatSeconds(exposure->simulated, kDigits)
+                   << formatSeconds(exposure->simulated, kStepDigits)
                    << llvm::format(" for communication: %.1f %%",
                                    100 * std::abs(exposure->getError()))
                    << " of its step "
