@@ -152,9 +152,10 @@ heddle::importGpt2(MLIRContext &context, Config &config,
   const Gpt2Config &c = *read;
   int64_t sequence = chooseSequence(options, c.positions);
   if (sequence > c.positions) {
-    config.error("n_positions", "expected at least the sequence, " +
-                                    Twine(sequence) + ", got " +
-                                    Twine(c.positions));
+    config.error("n_positions",
+                 "expected at least the sequence, " + Twine(sequence) +
+                     (options.sequenceOrigin.empty() ? "" : " ") +
+                     options.sequenceOrigin + ", got " + Twine(c.positions));
     return failure();
   }
 

@@ -142,6 +142,10 @@ FailureOr<int64_t> heddle::readNumLayers(MLIRContext &context,
   FailureOr<Config> config = Config::read(context, path);
   if (failed(config))
     return failure();
+  // Any JSON object may lack layers. A model's config states its type.
+  config->string({"model_type"});
+  if (config->hasFailed())
+    return failure();
   int64_t layers = config->numLayers({"num_hidden_layers", "n_layer"});
   if (config->hasFailed())
     return failure();

@@ -268,7 +268,9 @@ heddle::importLlama(MLIRContext &context, Config &config,
     config.warning("max_position_embeddings",
                    "the model was made for " + Twine(c.positions) +
                        " positions, fewer than the sequence of " +
-                       Twine(sequence));
+                       Twine(sequence) +
+                       (options.sequenceOrigin.empty() ? "" : " ") +
+                       options.sequenceOrigin);
 
   ModelBuilder model(context, "llama", "model.", options.batch, sequence,
                      options.seed);

@@ -82,10 +82,12 @@ void PlanResolver::checkPrediction() {
   };
   int64_t microBatches = getNumMicroBatches(module);
   if (prediction.microBatches != microBatches)
-    warnOf("micro_batches",
-           "a step of " + Twine(prediction.microBatches) +
-               " micro-batches (--micro-batches)",
-           Twine(microBatches));
+    warnOf(
+        "micro_batches",
+        "a step of " + Twine(prediction.microBatches) +
+            (prediction.microBatches == 1 ? " micro-batch" : " micro-batches") +
+            " (--micro-batches)",
+        Twine(microBatches));
   if (std::optional<int64_t> rows = getSize(training, 0);
       rows && *rows * microBatches != prediction.rows)
     warnOf("rows",

@@ -63,7 +63,12 @@ ResolvedPlan PlanResolver::run() {
   checkSubBatches();
   if (checkModel())
     return std::move(result);
-  checkPrediction(); // warns, so that errors come first
+  // Warns, so that errors come first. A plan for more devices than there are is
+  // of no use for this step, whatever its prediction says.
+  if (llvm::none_of(result.problems, [](const PlanProblem &problem) {
+        return problem.rule == PlanRule::Devices;
+      }))
+    checkPrediction();
   return std::move(result);
 }
 

@@ -147,6 +147,18 @@ private:
 
 } // namespace
 
+/// Returns the parser's message. That about an option that was repeated gets
+/// plainer words.
+static std::string describeProblem(const CLI::ParseError &problem) {
+  std::string text = problem.what();
+  const std::string once = ": At Most 1 required but received ";
+  size_t at = text.find(once);
+  return at == std::string::npos
+             ? text
+             : text.substr(0, at) + ": expected it once, got it " +
+                   text.substr(at + once.size()) + " times";
+}
+
 int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
   auto formatter = std::make_shared<HelpFormatter>();
   for (CLI::App *command : app.get_subcommands([](auto *) { return true; }))
@@ -165,7 +177,7 @@ int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
               !getUnknown(app).empty())) // misspelt
       reportError(describeUnknownArgument(app, *commands[0]));
     else
-      reportError(problem.what());
+      reportError(describeProblem(problem));
     if (!leavesErrors())
       std::fprintf(stderr, "see %s%s%s --help\n", program_invocation_short_name,
                    commands.empty() ? "" : " ",

@@ -18,6 +18,9 @@ void tools::addImportCommand(CLI::App &app, int &result) {
                    "File to write (default: standard output)")
       ->check(notEmpty("a file to write, or - for standard output"));
   command->callback([flags, output, &result] {
+    result = checkModelFlags(*flags);
+    if (result != exitSuccess)
+      return;
     Compiler compiler;
     auto module = loadModel(compiler, *flags);
     result = mlir::succeeded(module) && writeModule(**module, *output)

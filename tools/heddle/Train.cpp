@@ -41,18 +41,21 @@ static int runTrainCommand(TrainCommandFlags &flags) {
   if (*job && (*job)->process != 0)
     return runTrain("", flags.train);
   resumeAfterFailure(flags.train);
-  if (launches)
-    flags.compile.profile.clear(); // process 0 warns of it
-  else if (kind != ModelKind::Artifact && options.resume &&
-           flags.compile.plan == autoPlan)
+  if (launches) { // process 0 uses these, and says so
+    flags.compile.profile.clear();
+    flags.compile.usesPrediction = false;
+  } else if (kind != ModelKind::Artifact && options.resume &&
+             flags.compile.plan == autoPlan) {
     if (int code = usePlanOfRun(flags.compile, options.output,
                                 kind == ModelKind::Module);
         code != exitSuccess)
       return code;
+  }
   // Report errors in the options, the data and the run's folder before
   // compiling. The folder is last: a mistake in an option would be met again
   // after choosing another folder.
   flags.compile.runsHere = true;
+  flags.compile.hasShapeOfData = runtime::isBatchData(options.data);
   if (kind == ModelKind::Artifact) {
     if (!checkNotCompiled(flags.compileOptions, model.path))
       return exitUsage;

@@ -52,6 +52,9 @@ struct ImportOptions {
   /// Tokens in a row. By default the model's largest position, but at most
   /// 1024.
   std::optional<int64_t> sequence;
+  /// The origin of `sequence`, for errors, such as "of the prediction of plan
+  /// 'plan.json'". Empty: the user states it.
+  std::string sequenceOrigin;
   /// Imports at most this number of layers, for a small program that shows the
   /// time and memory of a layer.
   std::optional<int64_t> mostLayers;

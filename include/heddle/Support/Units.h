@@ -35,6 +35,10 @@ inline std::string formatSeconds(double seconds, int digits = 4) {
   return number + (isLong ? " s" : " ms");
 }
 
+/// The significant digits of the times of a whole step, of which close ones are
+/// compared.
+inline constexpr int kStepDigits = 6;
+
 } // namespace heddle
 
 #endif // HEDDLE_SUPPORT_UNITS_H

@@ -58,13 +58,14 @@ void tools::addModelFlags(CLI::App &app, ModelFlags &flags) {
          "--batch", flags.batch,
          "Rows of a micro-batch, of all devices together (default: those of "
          "an .mlir file; for train and evaluate those of a batch in "
-         "--data; otherwise 1)")
+         "--data; otherwise those of the plan's prediction, or 1)")
       ->check(positive());
   app.add_option(
          "--seq", flags.sequence,
          "Tokens in a row (default: those of an .mlir file; for train and "
-         "evaluate those of a batch in --data; otherwise 1024, or the "
-         "model's maximum if that is less)")
+         "evaluate those of a batch in --data; otherwise those of the "
+         "plan's prediction, or 1024, or the model's maximum if that is "
+         "less)")
       ->check(positive());
   app.add_option("--dropout", flags.dropout,
                  "Replaces every dropout rate of the model's config")
@@ -190,6 +191,7 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
 }
 
 void tools::addTrainingFlags(CLI::App &app, CompileFlags &flags) {
+  flags.usesPrediction = true;
   const char *group = "Training step";
   TrainingOptions &options = flags.options.training;
   app.add_option("--micro-batches", options.microBatches,

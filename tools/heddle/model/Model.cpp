@@ -41,6 +41,13 @@ void tools::reportCompiled(const fs::path &artifact) {
               withPlanOf(artifact));
 }
 
+bool tools::isModuleFile(const fs::path &path) {
+  std::error_code failure;
+  return path == "-" ||
+         ((path.extension() == ".mlir" || path.extension() == ".mlirbc") &&
+          !fs::is_directory(path, failure));
+}
+
 std::optional<ModelKind> tools::classifyModel(const fs::path &path,
                                               bool takesArtifacts) {
   std::error_code failure;
@@ -72,7 +79,7 @@ std::optional<ModelKind> tools::classifyModel(const fs::path &path,
   }
   if (path.extension() == ".json")
     return ModelKind::Config;
-  if (path.extension() == ".mlir" || path.extension() == ".mlirbc")
+  if (isModuleFile(path))
     return ModelKind::Module;
   reportError("'" + path.string() +
               "': expected a model's folder, its config.json" +
@@ -150,19 +157,26 @@ static void makeWeightsPathAbsolute(ModuleOp module) {
                     StringAttr::get(module.getContext(), absolute.string()));
 }
 
+int tools::checkModelFlags(const ModelFlags &flags) {
+  bool hasSizes = flags.gpt.layers != 0;
+  if (flags.isParametric() && !hasSizes)
+    return reportUsage("expected a MODEL, or the sizes of a parametric one "
+                       "(--layers --hidden --heads --vocab --seq)");
+  if (!flags.isParametric() && hasSizes)
+    return reportUsage("expected either a MODEL or the sizes of a parametric "
+                       "one, got both");
+  return exitSuccess;
+}
+
 FailureOr<OwningOpRef<ModuleOp>> tools::loadModel(Compiler &compiler,
                                                   const ModelFlags &flags) {
   ImportOptions options;
   options.batch = flags.batch.value_or(1);
   options.sequence = flags.sequence;
+  options.sequenceOrigin = flags.sequenceOrigin;
   options.dropout = flags.dropout;
   options.seed = static_cast<int64_t>(flags.seed);
   if (flags.isParametric()) {
-    if (flags.gpt.layers == 0) {
-      reportError("expected a MODEL, or the sizes of a parametric one "
-                  "(--layers --hidden --heads --vocab --seq)");
-      return failure();
-    }
     options.gpt = flags.gpt;
     options.gpt->sequence = flags.sequence.value_or(1024);
     return importModel(compiler.context(), options);
@@ -172,11 +186,6 @@ FailureOr<OwningOpRef<ModuleOp>> tools::loadModel(Compiler &compiler,
                         : classifyModel(flags.path, /*takesArtifacts=*/false);
   if (!kind)
     return failure();
-  if (flags.gpt.layers != 0) {
-    reportError("expected either a MODEL or the sizes of a parametric one, got "
-                "both");
-    return failure();
-  }
   if (*kind == ModelKind::Artifact) {
     reportCompiled(flags.path);
     return failure();

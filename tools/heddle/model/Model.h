@@ -38,6 +38,9 @@ enum class ModelKind { Folder, Config, Module, Artifact };
 /// artifacts.
 std::optional<ModelKind> classifyModel(const std::filesystem::path &path,
                                        bool takesArtifacts = true);
+/// Returns whether the path is that of an .mlir file, or "-", which stands for
+/// one on standard input.
+bool isModuleFile(const std::filesystem::path &path);
 /// Prints the error that an artifact is given where a MODEL is expected.
 void reportCompiled(const std::filesystem::path &artifact);
 
@@ -46,6 +49,8 @@ struct ModelFlags {
   std::string path;
   GptShape gpt;
   std::optional<int64_t> batch, sequence;
+  /// See ImportOptions.
+  std::string sequenceOrigin;
   std::optional<double> dropout;
   uint64_t seed = 0;
 
@@ -72,6 +77,11 @@ struct CompileFlags {
   bool runsHere = false;
   /// True after readPlanFlags().
   bool planIsRead = false;
+  /// Whether the plan's prediction decides what the options of the step leave
+  /// open.
+  bool usesPrediction = false;
+  /// Whether data decides the rows and positions, and not the prediction.
+  bool hasShapeOfData = false;
   std::string printTo; ///< of --stop-after; empty: standard output
   /// The options that choose the training step.
   std::vector<CLI::Option *> trainingOptions;
@@ -93,6 +103,8 @@ private:
 };
 
 void addModelFlags(CLI::App &app, ModelFlags &flags);
+/// Returns exitUsage, with an error, if the flags name no model, or two.
+int checkModelFlags(const ModelFlags &flags);
 /// Returns the names of the cluster presets, separated by commas.
 std::string listPresets();
 /// Makes `--emulate`, which the command has, accept the presets of `--cluster`
@@ -105,7 +117,8 @@ std::optional<StartCollectivesPassOptions>
 parseStartOrder(llvm::StringRef text);
 /// Adds the flags for a plan file or for the mesh of a standard plan.
 void addPlanFlags(CLI::App &app, CompileFlags &flags);
-/// Adds the flags of a training step and its optimizer.
+/// Adds the flags of a training step and its optimizer. A plan's prediction
+/// decides those that are not given.
 void addTrainingFlags(CLI::App &app, CompileFlags &flags);
 /// Adds the flags that decide the program on every machine: `--bf16` and
 /// `--start-collectives`.
@@ -139,8 +152,10 @@ bool isStated(const CompileFlags &flags, llvm::StringRef option);
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 loadModel(Compiler &compiler, const ModelFlags &flags);
 
-/// Reads the cluster, the profile, and the plan or mesh of the flags into
-/// `flags.options`, but chooses no plan for `--plan auto`. If they are invalid,
+/// Checks the model's flags. Reads the cluster, the profile, and the plan or
+/// mesh of the flags into `flags.options`, but chooses no plan for `--plan
+/// auto`. With `usesPrediction`, completes the flags of the step from the
+/// plan's prediction, and prints what it takes. If the flags are invalid,
 /// prints an error and returns the exit code, which is not exitSuccess. Further
 /// calls do nothing.
 int readPlanFlags(CompileFlags &flags);

@@ -10,6 +10,7 @@
 #include "llvm/Support/Format.h"
 
 #include <cmath>
+#include <functional>
 #include <map>
 
 using namespace heddle;
@@ -100,15 +101,17 @@ void tools::printDifferences(const PlanExplanation &before,
     if (x.bytes > 0 || y.bytes > 0)
       rowMiB(x.name.str() + ", MiB", x.bytes, y.bytes);
   rowMiB("memory, MiB", a.total(), b.total());
+  std::vector<OperatorDifference> differences = findDifferences(before, after);
+  size_t numOperators = differences.size();
+  llvm::erase_if(differences, std::mem_fn(&OperatorDifference::isNone));
+  if (differences.empty()) {
+    llvm::outs() << "no operator differs, of " << numOperators << " (--json)\n";
+    return;
+  }
   printHeading(
       {"operator (simulated)", "first ms", "second ms", "ms", "sent MiB"},
       "chosen (estimated)");
-  int64_t numEqual = 0;
-  for (const OperatorDifference &difference : findDifferences(before, after)) {
-    if (difference.isNone()) {
-      ++numEqual;
-      continue;
-    }
+  for (const OperatorDifference &difference : differences) {
     llvm::outs() << llvm::format(
         "%-28s %12.4g %12.4g %+12.4g %+12.3f", difference.name.c_str(),
         1e3 * difference.before.getSeconds(),
@@ -124,7 +127,7 @@ void tools::printDifferences(const PlanExplanation &before,
                    << difference.slicesAfter;
     llvm::outs() << "\n";
   }
-  if (numEqual > 0)
+  if (size_t numEqual = numOperators - differences.size(); numEqual > 0)
     llvm::outs() << numEqual << " others do not differ (--json)\n";
 }
 

@@ -15,50 +15,14 @@ using namespace heddle;
 using namespace heddle::tools;
 namespace json = llvm::json;
 
-/// Completes the flags from the plan's prediction: the properties of the step
-/// that the flags do not state.
-static void usePrediction(CompileFlags &flags, const Plan &plan,
-                          std::optional<ModelKind> kind) {
-  if (!plan.prediction)
-    return;
-  const PlanPrediction &prediction = *plan.prediction;
-  TrainingOptions &training = flags.options.training;
-  if (!isStated(flags, "--micro-batches"))
-    training.microBatches = prediction.microBatches;
-  if (!isStated(flags, "--bf16"))
-    training.bf16 = prediction.bf16;
-  if (!isStated(flags, "--optimizer") && !prediction.optimizer.empty())
-    training.optimizer = prediction.optimizer == "sgd" ? OptimizerKind::SGD
-                         : prediction.optimizer == "adam"
-                             ? OptimizerKind::Adam
-                             : OptimizerKind::AdamW;
-  // An .mlir file has its batch and sequence.
-  if (kind == ModelKind::Module)
-    return;
-  if (!flags.model.batch)
-    flags.model.batch =
-        std::max<int64_t>(1, prediction.rows / training.microBatches);
-  if (!flags.model.sequence && prediction.sequence > 0)
-    flags.model.sequence = prediction.sequence;
-}
-
-/// Completes the flags for the step of a plan's file. Prints an error and
-/// returns false if the plan cannot be explained.
-static bool prepare(CompileFlags &flags, const std::string &path) {
+/// Reads the plan's file, and completes the flags for its step. Returns an exit
+/// code. If it is not exitSuccess, an error was printed.
+static int prepare(CompileFlags &flags, const std::string &path) {
   llvm::Expected<Plan> plan = readPlanFile(path);
-  if (!plan) {
-    reportError(llvm::toString(plan.takeError()));
-    return false;
-  }
-  std::optional<ModelKind> kind;
-  if (!flags.model.path.empty()) {
-    kind = classifyModel(flags.model.path);
-    if (!kind)
-      return false;
-  }
-  usePrediction(flags, *plan, kind);
+  if (!plan)
+    return reportError(llvm::toString(plan.takeError()));
   flags.plan = path;
-  return true;
+  return readPlanFlags(flags);
 }
 
 /// Explains the plan of prepared flags. Prints an error and returns nullopt if
@@ -88,8 +52,8 @@ int tools::explainPlanFile(CompileFlags flags, const std::string &plan,
   if (!page.empty())
     if (std::string problem = checkOutput("--html", page); !problem.empty())
       return reportError(problem);
-  if (!prepare(flags, plan))
-    return exitFailure;
+  if (int code = prepare(flags, plan); code != exitSuccess)
+    return code;
   std::optional<PlanExplanation> explanation = explain(flags);
   if (!explanation)
     return exitFailure;
@@ -119,18 +83,25 @@ static int64_t getRows(const CompileFlags &flags) {
   return flags.model.batch.value_or(1) * flags.options.training.microBatches;
 }
 
+/// Returns the number of micro-batches of a step, such as "2 micro-batches".
+static std::string countMicroBatches(const CompileFlags &flags) {
+  int64_t count = flags.options.training.microBatches;
+  return std::to_string(count) +
+         (count == 1 ? " micro-batch" : " micro-batches");
+}
+
 int tools::diffPlanFiles(const CompileFlags &flags, const std::string &before,
                          const std::string &after, bool asJson) {
   CompileFlags first = flags, second = flags;
-  if (!prepare(first, before) || !prepare(second, after))
-    return exitFailure;
+  for (auto [step, plan] : {std::pair(&first, &before), {&second, &after}})
+    if (int code = prepare(*step, *plan); code != exitSuccess)
+      return code;
   if (getRows(first) != getRows(second))
     return reportError(
         "--diff compares steps of equal rows: expected " +
         std::to_string(getRows(first)) + " rows, those of '" + before + "' (" +
-        std::to_string(first.options.training.microBatches) +
-        " micro-batches), got " + std::to_string(getRows(second)) + " of '" +
-        after + "' (" + std::to_string(second.options.training.microBatches) +
+        countMicroBatches(first) + "), got " + std::to_string(getRows(second)) +
+        " of '" + after + "' (" + countMicroBatches(second) +
         "); --batch is the rows of a micro-batch: leave it out, or state "
         "--micro-batches, too");
   std::optional<PlanExplanation> one = explain(first), other;

@@ -104,11 +104,12 @@ static void printSplits(const PlanExplanation &explanation) {
 void tools::printExplanation(const PlanExplanation &explanation) {
   llvm::outs() << "simulated on " << explanation.devices << " devices of '"
                << explanation.cluster << "'\n"
-               << "step " << formatSeconds(explanation.seconds) << ", of which "
-               << formatSeconds(explanation.exposed)
+               << "step " << formatSeconds(explanation.seconds, kStepDigits)
+               << ", of which "
+               << formatSeconds(explanation.exposed, kStepDigits)
                << " wait for communication; lower bound of this plan's "
                   "schedule "
-               << formatSeconds(explanation.bound) << " ("
+               << formatSeconds(explanation.bound, kStepDigits) << " ("
                << explanation.boundName << ")\n";
   printMemory(explanation);
   for (const std::string &kinds : explanation.mixed)

@@ -112,21 +112,20 @@ int tools::runPlanFront(CompileFlags &flags, const PlannerFlags &planner,
   if (!output.empty())
     if (std::string problem = makeFolder(output); !problem.empty())
       return reportError(problem);
-  std::optional<FrontSearch> search = planFront(flags, planner);
-  if (!search)
-    return exitFailure;
+  FrontSearch search;
+  if (int code = planFront(flags, planner, search); code != exitSuccess)
+    return code;
   std::string text;
   llvm::raw_string_ostream stream(text);
-  writeFront(stream, *search);
+  writeFront(stream, search);
   stream.flush();
   if (asJson)
     llvm::outs() << text;
   else
-    printFront(*search);
+    printFront(search);
   llvm::outs().flush();
   if (!output.empty())
-    if (runtime::Status status = writePlans(search->front, output);
-        !status.ok())
+    if (runtime::Status status = writePlans(search.front, output); !status.ok())
       return reportError(status.message());
   if (!front.page.empty()) {
     std::string title =
@@ -136,5 +135,5 @@ int tools::runPlanFront(CompileFlags &flags, const PlannerFlags &planner,
     if (!status.ok())
       return reportError(status.message());
   }
-  return search->front.isInterrupted ? exitInterrupted : exitSuccess;
+  return search.front.isInterrupted ? exitInterrupted : exitSuccess;
 }

@@ -256,22 +256,23 @@ static void limitMemory(Cluster &cluster, int64_t bytes) {
     group.device.memory = std::min(group.device.memory, bytes);
 }
 
-/// Makes the request that the flags describe, without its program. Prints an
-/// error and returns false if the flags are invalid.
-static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
-                        PlanRequest &request) {
+/// Makes the request that the flags describe, without its program. Returns an
+/// exit code. If it is not exitSuccess, the flags are invalid, and an error was
+/// printed.
+static int makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
+                       PlanRequest &request) {
+  if (int code = checkModelFlags(flags.model); code != exitSuccess)
+    return code;
   llvm::Expected<const Cluster &> cluster = flags.options.cluster.load();
   if (!cluster) {
     reportError(llvm::toString(cluster.takeError()));
-    return false;
+    return exitFailure;
   }
   request.cluster = *cluster;
   request.devices =
       flags.devices != 0 ? flags.devices : cluster->getNumDevices();
-  if (request.devices > cluster->getNumDevices()) {
-    reportError("--devices: " + describeTooManyDevices(request, ""));
-    return false;
-  }
+  if (request.devices > cluster->getNumDevices())
+    return reportUsage("--devices: " + describeTooManyDevices(request, ""));
   // The scheduler keeps live tensors within the device's memory.
   if (!planner.memory.empty())
     limitMemory(request.cluster, *parseBytes(planner.memory));
@@ -283,7 +284,7 @@ static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
                 "' states no rate of bf16 for every device: add it to "
                 "device.peak of the cluster's file (`heddle info CLUSTER` "
                 "prints a preset as one)");
-    return false;
+    return exitFailure;
   }
   if (flags.options.verification == Verification::EachPass)
     request.verification = Verification::EachPass;
@@ -293,17 +294,15 @@ static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
   request.threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
   request.pins = planner.decided;
   for (const std::string &pin : planner.pins)
-    if (llvm::Error problem = parsePin(pin, request.pins)) {
-      reportError("--pin: " + llvm::toString(std::move(problem)));
-      return false;
-    }
+    if (llvm::Error problem = parsePin(pin, request.pins))
+      return reportUsage("--pin: " + llvm::toString(std::move(problem)));
   if (!planner.stated.empty() && !useStated(flags, planner.stated, request))
-    return false;
+    return exitFailure;
   if (!planner.profile.empty()) {
     llvm::Expected<BlockProfile> blocks = loadBlockProfile(planner.profile);
     if (!blocks) {
       reportError("--profile: " + llvm::toString(blocks.takeError()));
-      return false;
+      return exitFailure;
     }
     request.blocks = std::move(*blocks);
     int64_t measured = request.blocks->mesh.getNumDevices();
@@ -317,47 +316,41 @@ static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
   }
   if (isStated(flags, "--micro-batches")) {
     int64_t stated = flags.options.training.microBatches;
-    if (request.pins.microBatches.value_or(stated) != stated) {
-      reportError(
+    if (request.pins.microBatches.value_or(stated) != stated)
+      return reportUsage(
           "--pin micro-batches=" + std::to_string(*request.pins.microBatches) +
           " contradicts --micro-batches " + std::to_string(stated));
-      return false;
-    }
     request.pins.microBatches = stated;
   }
-  return true;
+  return exitSuccess;
 }
 
 /// Makes the request of the flags and answers it by `find`, which returns an
-/// llvm::Expected of a report. Prints errors.
-template <typename FindT>
-static auto answer(CompileFlags &flags, const PlannerFlags &planner,
-                   PlanRequest &request, FindT find)
-    -> std::optional<std::decay_t<
-        decltype(*find(request, std::declval<PlanObserver &>()))>> {
+/// llvm::Expected of a report. Returns an exit code. Prints errors.
+template <typename ReportT, typename FindT>
+static int answer(CompileFlags &flags, const PlannerFlags &planner,
+                  PlanRequest &request, ReportT &report, FindT find) {
   DialectRegistry dialects;
   registerAllDialects(dialects);
   Compiler compiler;
-  if (!makeRequest(flags, planner, request) ||
-      !chooseProgram(compiler, flags, request.devices,
+  if (int code = makeRequest(flags, planner, request); code != exitSuccess)
+    return code;
+  if (!chooseProgram(compiler, flags, request.devices,
                      request.pins.microBatches.value_or(1), request.program))
-    return std::nullopt;
+    return exitFailure;
   request.program.dialects = &dialects;
   InterruptNote note;
   ProgressLines lines(planner.quiet);
-  auto report = find(request, lines);
+  llvm::Expected<ReportT> found = find(request, lines);
   request.program.dialects = nullptr; // it ends here
-  if (!report) {
-    reportError(llvm::toString(report.takeError()));
-    return std::nullopt;
-  }
-  return std::move(*report);
+  if (!found)
+    return reportError(llvm::toString(found.takeError()));
+  report = std::move(*found);
+  return exitSuccess;
 }
 
-std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
-                                           const PlannerFlags &planner,
-                                           bool choosesBatch) {
-  PlanSearch search;
+int tools::planModel(CompileFlags &flags, const PlannerFlags &planner,
+                     PlanSearch &search, bool choosesBatch) {
   auto find = [&](const PlanRequest &request,
                   PlanObserver &observer) -> llvm::Expected<PlanReport> {
     if (!choosesBatch || flags.model.batch || request.program.microBatchRows ||
@@ -370,23 +363,12 @@ std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
     search.batches = std::move(choice->tried);
     return std::move(choice->report);
   };
-  std::optional<PlanReport> report =
-      answer(flags, planner, search.request, find);
-  if (!report)
-    return std::nullopt;
-  search.report = std::move(*report);
-  return search;
+  return answer(flags, planner, search.request, search.report, find);
 }
 
-std::optional<FrontSearch> tools::planFront(CompileFlags &flags,
-                                            const PlannerFlags &planner) {
-  FrontSearch search;
-  std::optional<PlanFront> front =
-      answer(flags, planner, search.request, findFront);
-  if (!front)
-    return std::nullopt;
-  search.front = std::move(*front);
-  return search;
+int tools::planFront(CompileFlags &flags, const PlannerFlags &planner,
+                     FrontSearch &search) {
+  return answer(flags, planner, search.request, search.front, findFront);
 }
 
 int tools::planAutomatically(CompileFlags &flags) {
@@ -406,23 +388,26 @@ int tools::planAutomatically(CompileFlags &flags) {
                         *asked.model.batch)) {
     return reportUsage("--batch times --micro-batches is too large");
   }
-  std::optional<PlanSearch> search = planModel(asked, planner);
-  if (!search)
-    return exitFailure;
-  const PlanReport &report = search->report;
+  PlanSearch search;
+  if (int code = planModel(asked, planner, search); code != exitSuccess)
+    return code;
+  const PlanReport &report = search.report;
   if (report.isInterrupted) {
     reportError("--plan auto: interrupted before a plan was chosen");
     return exitInterrupted;
   }
   if (!report.plan) {
-    reportError("--plan auto: nothing fits into " +
-                std::to_string(search->request.memory) +
-                " bytes a device; the least found is " +
-                std::to_string(report.figures.getNeededMemory()) +
-                " bytes, with " + report.winner.getName());
-    return exitFailure;
+    auto [limit, least] =
+        showBytes(search.request.memory, report.figures.getNeededMemory());
+    return reportError("--plan auto: nothing fits into " + limit +
+                       " of a device; the least found is " + least + ", with " +
+                       report.winner.getName());
   }
-  llvm::errs() << "heddle: plan: " << report.winner.getName() << "\n";
+  int64_t bytes = report.figures.memory.total();
+  llvm::errs() << "heddle: plan: " << report.winner.getName()
+               << " (predicted: a step of "
+               << formatSeconds(report.figures.seconds, kStepDigits) << ", "
+               << showBytes(bytes, bytes).first << " of a device)\n";
   options.planText = writePlan(*report.plan);
   options.planPath = "the plan that was chosen";
   options.training.microBatches = report.winner.microBatches;
@@ -431,10 +416,10 @@ int tools::planAutomatically(CompileFlags &flags) {
   options.overlap.reset();
   options.recompute.reset();
   options.subBatches = 0;
-  if (search->request.program.microBatchRows)
+  if (search.request.program.microBatchRows)
     flags.model.batch.reset(); // the file has its batch
   else
     flags.model.batch =
-        search->request.program.rows / report.winner.microBatches;
+        search.request.program.rows / report.winner.microBatches;
   return exitSuccess;
 }

@@ -42,21 +42,22 @@ struct PlanSearch {
 
 /// Searches for the best plan of a model on the cluster of the flags. Shows
 /// progress on standard error. Ctrl-C ends the search with the best plan so
-/// far. Prints an error and returns nullopt if there can be no search. With
-/// `choosesBatch`, rows that neither --batch nor the program states are chosen
-/// by throughput. Otherwise there is one for each device.
-std::optional<PlanSearch> planModel(CompileFlags &flags,
-                                    const PlannerFlags &planner,
-                                    bool choosesBatch = false);
+/// far. With `choosesBatch`, rows that neither --batch nor the program states
+/// are chosen by throughput. Otherwise there is one for each device. Returns an
+/// exit code. If it is not exitSuccess, there can be no search, and an error
+/// was printed.
+int planModel(CompileFlags &flags, const PlannerFlags &planner,
+              PlanSearch &search, bool choosesBatch = false);
 
 struct FrontSearch {
   PlanRequest request;
   PlanFront front;
 };
 
-/// Searches for the front of choices, with the same flags as planModel().
-std::optional<FrontSearch> planFront(CompileFlags &flags,
-                                     const PlannerFlags &planner);
+/// Searches for the front of choices, with the flags and the exit codes of
+/// planModel().
+int planFront(CompileFlags &flags, const PlannerFlags &planner,
+              FrontSearch &search);
 
 /// The value of --plan that asks for the planner.
 inline constexpr const char *autoPlan = "auto";

@@ -120,19 +120,8 @@ bool tools::chooseProgram(Compiler &compiler, const CompileFlags &flags,
                           int64_t devices, int64_t microBatches,
                           ProgramToPlan &program) {
   const ModelFlags &model = flags.model;
-  if (model.isParametric()) {
-    if (model.gpt.layers == 0) {
-      reportError("expected a MODEL, or the sizes of a parametric one "
-                  "(--layers --hidden --heads --vocab --seq)");
-      return false;
-    }
+  if (model.isParametric())
     return planConfig(compiler, model, devices, microBatches, program);
-  }
-  if (model.gpt.layers != 0) {
-    reportError("expected either a MODEL or the sizes of a parametric one, got "
-                "both");
-    return false;
-  }
   std::optional<ModelKind> kind =
       classifyModel(model.path, /*takesArtifacts=*/false);
   if (!kind)

@@ -106,8 +106,75 @@ static bool useProfile(CompileFlags &flags) {
   return true;
 }
 
+/// Completes the flags from the plan's prediction: the properties of the step
+/// that the flags do not state. Says what it takes.
+static void usePrediction(CompileFlags &flags, const Plan &plan) {
+  if (!flags.usesPrediction || !plan.prediction)
+    return;
+  const PlanPrediction &prediction = *plan.prediction;
+  TrainingOptions &training = flags.options.training;
+  ModelFlags &model = flags.model;
+  std::string taken;
+  auto take = [&](const char *option, const std::string &value) {
+    taken += std::string(" --") + option + (value.empty() ? "" : " ") + value;
+  };
+  int64_t microBatches = prediction.microBatches;
+  if (!isStated(flags, "--micro-batches") &&
+      training.microBatches != microBatches) {
+    training.microBatches = microBatches;
+    take("micro-batches", std::to_string(microBatches));
+  }
+  // An .mlir file has its batch and sequence.
+  bool hasShape = flags.hasShapeOfData || isModuleFile(model.path);
+  if (!hasShape && !model.batch) {
+    model.batch = std::max<int64_t>(1, prediction.rows / training.microBatches);
+    take("batch", std::to_string(*model.batch));
+  }
+  if (!hasShape && !model.sequence && prediction.sequence > 0) {
+    model.sequence = prediction.sequence;
+    model.sequenceOrigin =
+        "(of the prediction of the plan '" + flags.plan +
+        "', which may be of another model: give --seq, or plan again)";
+    take("seq", std::to_string(*model.sequence));
+  }
+  if (!isStated(flags, "--bf16") && training.bf16 != prediction.bf16) {
+    training.bf16 = prediction.bf16;
+    take("bf16", "");
+  }
+  constexpr std::pair<StringLiteral, OptimizerKind> kOptimizers[] = {
+      {"adamw", OptimizerKind::AdamW},
+      {"adam", OptimizerKind::Adam},
+      {"sgd", OptimizerKind::SGD}};
+  for (const auto &[name, optimizer] : kOptimizers)
+    if (!isStated(flags, "--optimizer") && name == prediction.optimizer &&
+        training.optimizer != optimizer) {
+      training.optimizer = optimizer;
+      take("optimizer", name.str());
+    }
+  if (!taken.empty())
+    llvm::errs() << "heddle: by the prediction of the plan '" << flags.plan
+                 << "':" << taken << "\n";
+}
+
+/// Returns exitUsage, with an error, if --mesh or --devices asks for more
+/// devices than the cluster has, which is loaded.
+static int checkClusterHas(const CompileFlags &flags, int64_t devices) {
+  const CompileOptions &options = flags.options;
+  if (options.cluster.isNone())
+    return exitSuccess;
+  const Cluster &cluster = llvm::cantFail(options.cluster.load());
+  if (devices <= cluster.getNumDevices())
+    return exitSuccess;
+  return reportUsage(options.mesh.option + ": expected a mesh of at most " +
+                     std::to_string(cluster.getNumDevices()) +
+                     " devices, which the cluster '" + cluster.name +
+                     "' has, got " + std::to_string(devices));
+}
+
 /// Reads the flags of readPlanFlags() for the first time.
 static int readPlan(CompileFlags &flags) {
+  if (int code = checkModelFlags(flags.model); code != exitSuccess)
+    return code;
   CompileOptions &options = flags.options;
   options.training.seed = flags.model.seed;
   options.devices = flags.devices;
@@ -138,6 +205,7 @@ static int readPlan(CompileFlags &flags) {
       reportError(llvm::toString(plan.takeError()));
       return exitFailure;
     }
+    usePrediction(flags, *plan);
     return canRun(flags, plan->getNumDevices()) ? exitSuccess : exitFailure;
   }
   if (!flags.mesh.empty()) {
@@ -197,8 +265,10 @@ static int readPlan(CompileFlags &flags) {
         " shards over the data parallel devices: expected --mesh with "
         "dp=N, or --devices N, got " +
         (flags.mesh.empty() ? "one device" : "--mesh " + flags.mesh));
-  return canRun(flags, options.mesh.getNumDevices()) ? exitSuccess
-                                                     : exitFailure;
+  int64_t devices = options.mesh.getNumDevices();
+  if (int code = checkClusterHas(flags, devices); code != exitSuccess)
+    return code;
+  return canRun(flags, devices) ? exitSuccess : exitFailure;
 }
 
 int tools::resolvePlan(CompileFlags &flags) {
