@@ -218,13 +218,25 @@ void PlanSearch::cover(const Candidate &chosen) {
                        getDistance(entry.candidate, chosen) == 1;
 }
 
+/// Returns whether `optimal` recomputation could make a candidate fit that
+/// computes nothing again. Such a candidate is only tried for the best plan.
+bool PlanSearch::mayKeepLess(const SearchEntry &entry) const {
+  const Candidate &candidate = entry.candidate;
+  return candidate.recompute == RecomputeMode::None &&
+         candidate.mesh.pipeline == 1 && !candidate.leavesSchedule &&
+         !request.pins.recompute && limits.hasBackward &&
+         entry.bounds.state - double(extraMemory) <= double(memory);
+}
+
 /// Returns the least time that a judged candidate takes or that any other one
 /// could take.
 double PlanSearch::getBound() const {
   double bound = best < 0 ? std::numeric_limits<double>::infinity()
                           : getBest()->figures.seconds;
   for (const SearchEntry &entry : entries)
-    if (isOpen(entry) && hasRoom(entry))
+    if ((isOpen(entry) && hasRoom(entry)) ||
+        (!(entry.isJudged && report.judged[entry.judged].fits) &&
+         mayKeepLess(entry)))
       bound = std::min(bound, entry.bounds.seconds);
   for (const JudgedCandidate &judged : report.judged)
     if (judged.fits)

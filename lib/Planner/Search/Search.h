@@ -103,6 +103,7 @@ private:
   llvm::Error explainInfeasible();
   llvm::Error recordPrediction(Plan &plan);
   double getBound() const;
+  bool mayKeepLess(const SearchEntry &entry) const;
   int64_t countPredictions() const;
   int64_t countInfeasiblePredictions() const;
   double getEnough() const;
