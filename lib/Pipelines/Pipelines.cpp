@@ -136,6 +136,7 @@ void heddle::buildLocalizePipeline(OpPassManager &passes,
     recompute.mode = *schedule.recompute;
     if (recompute.mode == RecomputeMode::Optimal)
       recompute.memory = options.recomputeBytes;
+    recompute.depth = options.recomputeDepth;
     recompute.whole = schedule.repeatsWholeLayers;
     recompute.cluster = options.cluster;
     recompute.report = options.remarkBytes >= 0;

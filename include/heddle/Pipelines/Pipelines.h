@@ -121,6 +121,9 @@ struct CompileOptions {
   bool explainShardings = false;
   /// Number of devices on which the program will run; 0 if the plan decides.
   int64_t devices = 0;
+  /// If recomputeBytes is that of a program with more layers: the ratio of
+  /// their numbers.
+  double recomputeDepth = 1;
   /// Whether the schedule `auto` chooses what the other options and the plan
   /// leave open (ChooseSchedule.h).
   bool choosesSchedule = true;

@@ -16,8 +16,9 @@ namespace heddle {
 class RecomputeLimits {
 public:
   /// `room`: the bytes of a device that arena and slots may take; at least 1.
-  explicit RecomputeLimits(int64_t room)
-      : room(double(room)), limit(double(room)) {}
+  /// `first`: the first limit; 0: as much.
+  explicit RecomputeLimits(int64_t room, int64_t first = 0)
+      : room(double(room)), limit(double(first > 0 ? first : room)) {}
 
   int64_t getLimit() const { return int64_t(limit); }
 

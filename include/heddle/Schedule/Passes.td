@@ -228,6 +228,9 @@ def RecomputePass : Pass<"heddle-recompute", "::mlir::ModuleOp"> {
     Option<"memory", "memory", "int64_t", /*default=*/"0",
            "for optimal: the most bytes of live tensors; 0: what variables, "
            "arguments and results leave of a device's memory">,
+    Option<"depth", "depth", "double", /*default=*/"1",
+           "for optimal: the program stands for one with this many times as "
+           "many layers, and what these keep counts as often; at least 1">,
     Option<"whole", "whole", "bool", /*default=*/"false",
            "all collectives of a segment run again, also those whose results no "
            "gradient needs, as in Megatron-LM">,

@@ -269,17 +269,30 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   if (!topology)
     return topology.takeError();
   CandidateBounds bounds = rate(candidate, *topology, passes);
-  if (!candidate.leavesSchedule)
+  if (!candidate.leavesSchedule && !fillsMemory(request, candidate))
     return bounds;
   // The bound is that of the choice with the least work, because any other
-  // choice of the schedule adds launches, gathers or work. With parts of a
-  // batch or recomputation, the schedule may keep nothing.
+  // choice adds launches, gathers or work. With parts of a batch or
+  // recomputation, nothing may be kept.
   bounds.kept = 0;
-  CandidateBounds likely = estimateOpen(candidate, *topology);
+  CandidateBounds likely = candidate.leavesSchedule
+                               ? estimateOpen(candidate, *topology)
+                               : estimateFilling(candidate, *topology);
   bounds.estimate = std::max(bounds.seconds, likely.estimate);
   bounds.update = likely.update;
   bounds.arena = likely.arena;
   return bounds;
+}
+
+/// Returns the one that is expected to be better: faster if it fits, or smaller
+/// if neither does.
+const CandidateBounds &BoundModel::getBetter(const CandidateBounds &a,
+                                             const CandidateBounds &b) const {
+  auto getKey = [&](const CandidateBounds &of) {
+    bool fits = of.state + of.arena <= double(request.memory);
+    return std::pair(!fits, fits ? of.estimate : of.arena);
+  };
+  return getKey(b) < getKey(a) ? b : a;
 }
 
 /// Estimates a candidate that leaves its schedule open. Takes the estimate of
@@ -288,37 +301,37 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
 CandidateBounds BoundModel::estimateOpen(const Candidate &candidate,
                                          const MeshTopology &topology) {
   std::optional<CandidateBounds> best;
-  auto take = [&](const CandidateBounds &next) {
-    auto getKey = [&](const CandidateBounds &of) {
-      bool fits = of.state + of.arena <= double(request.memory);
-      return std::pair(!fits, fits ? of.estimate : of.arena);
-    };
-    if (!best || getKey(next) < getKey(*best))
-      best = next;
-  };
-  const PlanPins &pins = request.pins;
   for (int64_t parts : {1, 2, 4}) {
     Candidate choice = candidate;
-    choice.subBatches = pins.subBatches.value_or(parts);
-    CandidateBounds kept = rate(choice, topology, /*passes=*/nullptr);
-    take(kept);
-    double room = double(request.memory) - kept.state;
-    for (RecomputeMode mode :
-         {RecomputeMode::Communication, RecomputeMode::Layer}) {
-      if (pins.recompute)
-        continue;
-      choice.recompute = mode;
-      CandidateBounds next = rate(choice, topology, /*passes=*/nullptr);
-      // Optimal recomputation repeats only as much as the memory requires.
-      if (next.arena <= room && room < kept.arena) {
-        double part = (kept.arena - room) / (kept.arena - next.arena);
-        next.estimate = kept.estimate + part * (next.estimate - kept.estimate);
-        next.arena = room;
-      }
-      take(next);
-    }
+    choice.subBatches = request.pins.subBatches.value_or(parts);
+    CandidateBounds next = request.pins.recompute
+                               ? rate(choice, topology, /*passes=*/nullptr)
+                               : estimateFilling(choice, topology);
+    best = best ? getBetter(*best, next) : next;
   }
   return *best;
+}
+
+/// Estimates a candidate that computes only as much again as the memory
+/// requires.
+CandidateBounds BoundModel::estimateFilling(Candidate candidate,
+                                            const MeshTopology &topology) {
+  candidate.recompute = RecomputeMode::None;
+  CandidateBounds kept = rate(candidate, topology, /*passes=*/nullptr);
+  CandidateBounds best = kept;
+  double room = double(request.memory) - kept.state;
+  for (RecomputeMode mode :
+       {RecomputeMode::Communication, RecomputeMode::Layer}) {
+    candidate.recompute = mode;
+    CandidateBounds next = rate(candidate, topology, /*passes=*/nullptr);
+    if (next.arena <= room && room < kept.arena) {
+      double part = (kept.arena - room) / (kept.arena - next.arena);
+      next.estimate = kept.estimate + part * (next.estimate - kept.estimate);
+      next.arena = room;
+    }
+    best = getBetter(best, next);
+  }
+  return best;
 }
 
 CandidateBounds BoundModel::rate(const Candidate &candidate,

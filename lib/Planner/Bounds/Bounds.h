@@ -44,8 +44,12 @@ public:
 private:
   CandidateBounds rate(const Candidate &candidate, const MeshTopology &topology,
                        const SimulatedPasses *passes);
+  const CandidateBounds &getBetter(const CandidateBounds &a,
+                                   const CandidateBounds &b) const;
   CandidateBounds estimateOpen(const Candidate &candidate,
                                const MeshTopology &topology);
+  CandidateBounds estimateFilling(Candidate candidate,
+                                  const MeshTopology &topology);
   llvm::Expected<MeshTopology &> getTopology(const DefaultMesh &mesh);
   struct StepCounts {
     ProgramCounts all, layer; ///< of a micro-batch and the update

@@ -12,6 +12,10 @@ namespace heddle {
 /// layers shows the figures of a layer.
 constexpr int64_t kFewLayers = 2, kMoreLayers = 4;
 
+/// A schedule `auto` of a program with at most this many layers may choose what
+/// is computed again. It compares some twenty variants of all layers.
+constexpr int64_t kMostLayersOfOpen = 8;
+
 /// The layers of each stage of the two pipelines that stand for deeper ones.
 constexpr int64_t kInStage[] = {1, 2};
 
@@ -28,16 +32,29 @@ inline int64_t getStageFactor(const Candidate &candidate) {
 inline bool extrapolates(const PlanRequest &request,
                          const Candidate &candidate) {
   // Stated stages name all layers. A program of few layers leaves so much
-  // memory that an open schedule would choose differently, and would recompute
-  // nothing under a stated limit of bytes.
+  // memory that an open schedule would choose differently.
   if ((request.stated && request.stated->numStages > 0) ||
-      candidate.leavesSchedule || candidate.recomputeBytes > 0)
+      candidate.leavesSchedule)
     return false;
   std::optional<int64_t> layers = request.program.layers;
+  // Only the pass of a whole program without stages knows of further layers.
+  if (candidate.recomputeBytes > 0 &&
+      (candidate.mesh.pipeline > 1 || layers.value_or(0) <= kMostLayersOfOpen))
+    return false;
   if (!layers || *layers <= kMoreLayers || *layers < candidate.getNumStages())
     return false;
   return candidate.mesh.pipeline == 1 ||
          *layers >= 2 * kInStage[1] * getStageFactor(candidate);
+}
+
+/// Returns whether a candidate computes only as much again as the memory of a
+/// program of all layers requires. The judgement sets the limit.
+inline bool fillsMemory(const PlanRequest &request,
+                        const Candidate &candidate) {
+  return candidate.recompute == RecomputeMode::Optimal &&
+         candidate.recomputeBytes == 0 && candidate.mesh.pipeline == 1 &&
+         !candidate.leavesSchedule &&
+         request.program.layers.value_or(0) > kMostLayersOfOpen;
 }
 
 } // namespace heddle

@@ -1,6 +1,7 @@
 //===- Candidates.cpp - The search space of the planner -------------------===//
 
 #include "Candidates.h"
+#include "../Bounds/Extrapolation.h"
 #include "heddle/Stages/StageSchedule.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
@@ -355,12 +356,10 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
   candidate.overlap =
       pins.overlap.value_or(isAlone ? Overlap::None : Overlap::Auto);
   bool isOrdered = getNamedSchedule(candidate.overlap).order.has_value();
-  // The schedule compares variants of all layers, some twenty for each mesh.
-  constexpr int64_t kMostLayersOfOpen = 8;
+  bool isDeep = request.program.layers.value_or(request.program.depth) >
+                kMostLayersOfOpen;
   if (candidate.overlap == Overlap::Auto && candidate.mesh.pipeline == 1 &&
-      limits.hasBackward && !(pins.subBatches && pins.recompute) &&
-      request.program.layers.value_or(request.program.depth) <=
-          kMostLayersOfOpen) {
+      limits.hasBackward && !(pins.subBatches && pins.recompute) && !isDeep) {
     Candidate open = candidate;
     open.subBatches = pins.subBatches.value_or(1);
     open.recompute = pins.recompute.value_or(RecomputeMode::None);
@@ -386,8 +385,11 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
       if (!allows(pins.recompute, mode) ||
           (mode != RecomputeMode::None && !limits.hasBackward))
         continue;
-      // `Optimal` has a limit of memory, which only a user can choose.
-      if (mode == RecomputeMode::Optimal && !pins.recompute)
+      // `Optimal` keeps as much as the memory of a program of all layers
+      // allows. The schedule `auto` does that for few layers, and nothing for
+      // stages.
+      if (mode == RecomputeMode::Optimal && !pins.recompute &&
+          (candidate.mesh.pipeline > 1 || !isOrdered || !isDeep))
         continue;
       // Without communication inside of layers, both keep the same.
       if (mode == RecomputeMode::Communication && !pins.recompute &&

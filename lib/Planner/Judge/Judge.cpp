@@ -204,6 +204,9 @@ llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
   options.verification = request.verification;
   // A limit of recomputation is for all layers.
   options.choosesSchedule = size.layers == request.program.layers;
+  if (candidate.recomputeBytes > 0 && !options.choosesSchedule)
+    options.recomputeDepth =
+        double(*request.program.layers) / double(*size.layers);
   OwningOpRef<ModuleOp> module(step->clone());
   messages->clear();
   if (failed(runPhases(*module, options, Phase::Executable)))

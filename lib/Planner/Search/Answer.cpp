@@ -91,6 +91,7 @@ void PlanSearch::judgeNearMisses() {
     JudgedCandidate *next = nullptr;
     for (JudgedCandidate &judged : report.judged)
       if (!judged.fits && !judged.isWhole && judged.error.empty() &&
+          judged.candidate.recomputeBytes == 0 &&
           double(judged.figures.getNeededMemory()) <=
               (1 + kNearMiss) * double(memory) &&
           judged.figures.seconds < getEnough() &&
@@ -175,8 +176,8 @@ void PlanSearch::judgeWinner(int64_t &numWhole) {
     JudgedCandidate &judged = report.judged[best];
     if (judged.isWhole || !request.compilesWinner || observer.isInterrupted())
       return;
-    judgeWhole(judged);
-    numWhole += judged.fits;
+    fillMemory(size_t(best));
+    numWhole += report.judged[best].fits;
   }
 }
 

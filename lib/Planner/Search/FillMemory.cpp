@@ -1,52 +1,96 @@
 //===- FillMemory.cpp - Less recomputation, as much as the memory allows --===//
 
+#include "../Bounds/Extrapolation.h"
 #include "Search.h"
 #include "heddle/Pipelines/RecomputeLimits.h"
 
 using namespace heddle;
 
-static int64_t getArena(const DeviceMemoryPlan &memory) {
-  return memory.arena + memory.slots;
+/// The part of the memory beside the variables that is the first limit.
+static constexpr double kFirst = 0.96;
+/// Other limits are tried if the first one gives a time of at most this many
+/// times the best one.
+static constexpr double kWorthAdapting = 1.1;
+
+static int64_t getArena(const PlanFigures &figures) {
+  return figures.memory.arena + figures.memory.slots;
 }
 
-/// If the best plan computes layers again, tries to keep as much as the memory
-/// allows instead. What `optimal` recomputation keeps depends on the memory
-/// that all layers leave, so only programs of all layers tell its time.
-/// (Shallow models leave recomputation to the schedule, which does the same.)
-void PlanSearch::fillMemory() {
-  const JudgedCandidate *winner = getBest();
-  if (!winner || !winner->isWhole || !request.compilesWinner ||
-      request.pins.recompute)
+/// Returns the bytes that arena and slots may take.
+int64_t PlanSearch::getRoom(const PlanFigures &figures) const {
+  return memory - (figures.memory.total() - getArena(figures));
+}
+
+/// Adds a candidate that the caller judges. Returns nullptr if it has no
+/// bounds.
+SearchEntry *PlanSearch::addEntry(const Candidate &candidate) {
+  llvm::Expected<SearchEntry> entry = makeEntry(candidate, entries.size());
+  if (!entry) {
+    llvm::consumeError(entry.takeError());
+    return nullptr;
+  }
+  // There is no estimate, so the judgement corrects none.
+  entry->bounds.estimate = entry->bounds.arena = 0;
+  ++report.candidates;
+  return &entries.emplace_back(std::move(*entry));
+}
+
+/// Returns the limit with which a candidate that fills the memory is judged
+/// first. Arguments, results and gathers that run ahead are not known yet.
+int64_t PlanSearch::getFirstLimit(const SearchEntry &entry) const {
+  return std::max<int64_t>(
+      1, int64_t(kFirst * (double(memory) - entry.bounds.state)));
+}
+
+/// Judges a candidate that fills the memory with other limits, if the first one
+/// leaves much of it or exceeds it. They become further candidates.
+void PlanSearch::adaptLimit(const SearchEntry &entry) {
+  size_t index = entry.judged;
+  Candidate candidate = report.judged[index].candidate;
+  if (!report.judged[index].error.empty())
     return;
-  Candidate candidate = winner->candidate;
-  if (candidate.mesh.pipeline > 1 || candidate.leavesSchedule ||
-      candidate.decidesOperators || !candidate.splits.empty() ||
-      (candidate.recompute != RecomputeMode::Layer &&
-       candidate.recompute != RecomputeMode::Communication))
+  int64_t room = getRoom(report.judged[index].figures);
+  if (room < 1)
     return;
-  const DeviceMemoryPlan &needed = winner->figures.memory;
-  candidate.recompute = RecomputeMode::Optimal;
-  RecomputeLimits limits(memory - (needed.total() - getArena(needed)));
-  do {
-    if (observer.isInterrupted())
-      break;
+  RecomputeLimits limits(room, candidate.recomputeBytes);
+  auto isOver = [&](const JudgedCandidate &judged) {
+    return !judged.error.empty() || observer.isInterrupted() ||
+           judged.figures.seconds >= getEnough() * kWorthAdapting ||
+           !limits.next(getArena(judged.figures));
+  };
+  while (!isOver(report.judged[index])) {
     candidate.recomputeBytes = limits.getLimit();
-    llvm::Expected<SearchEntry> entry = makeEntry(candidate, entries.size());
-    if (!entry) {
-      llvm::consumeError(entry.takeError());
-      break;
-    }
+    SearchEntry *next = addEntry(candidate);
+    if (!next)
+      return;
+    judgeRound({next});
+    index = next->judged;
+  }
+}
+
+/// Compiles a candidate that keeps as much as the memory allows with all
+/// layers, and adapts what it keeps to the memory that these take. The other
+/// limits become further candidates.
+void PlanSearch::fillMemory(size_t index) {
+  judgeWhole(report.judged[index]);
+  Candidate candidate = report.judged[index].candidate;
+  if (candidate.recomputeBytes == 0 || candidate.leavesSchedule)
+    return;
+  const PlanFigures &first = report.judged[index].figures;
+  RecomputeLimits limits(std::max<int64_t>(1, getRoom(first)),
+                         candidate.recomputeBytes);
+  while (report.judged[index].error.empty() && !observer.isInterrupted() &&
+         limits.next(getArena(report.judged[index].figures))) {
+    candidate.recomputeBytes = limits.getLimit();
+    SearchEntry *entry = addEntry(candidate);
+    if (!entry)
+      return;
+    index = report.judged.size();
     entry->isJudged = true;
-    entry->judged = report.judged.size();
-    ++report.candidates;
-    entries.push_back(std::move(*entry));
+    entry->judged = index;
     JudgedCandidate &judged = report.judged.emplace_back();
     judged.candidate = candidate;
-    judged.bound = entries.back().counted;
+    judged.bound = entry->counted;
     judgeWhole(judged);
-    if (!judged.error.empty())
-      break;
-  } while (limits.next(getArena(report.judged.back().figures.memory)));
-  best = findBest(report.judged,
-                  [&](size_t index) { return report.judged[index].isWhole; });
+  }
 }

@@ -104,6 +104,8 @@ std::vector<SearchEntry *> PlanSearch::chooseRound() {
 JudgeTask PlanSearch::makeTask(const SearchEntry &entry) const {
   JudgeTask task;
   task.candidate = entry.candidate;
+  if (fillsMemory(request, entry.candidate))
+    task.candidate.recomputeBytes = getFirstLimit(entry);
   // Scales to the update of as many layers for any number of stages.
   task.update = entry.bounds.update * double(entry.candidate.mesh.pipeline);
   // A program scheduled for less memory may be slightly faster by chance. A
@@ -190,7 +192,8 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
       double arena =
           double(result->memory.arena + result->memory.argumentsAndResults +
                  result->memory.slots);
-      if (entry->bounds.arena > 0 && !entry->candidate.leavesSchedule)
+      if (entry->bounds.arena > 0 && !entry->candidate.leavesSchedule &&
+          !fillsMemory(request, entry->candidate))
         arenas.learn(entry->keys, arena / entry->bounds.arena);
       if (entry->bounds.estimate > 0)
         times.learn(entry->keys, result->seconds / entry->bounds.estimate);
@@ -208,6 +211,9 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
     if (judged.candidate.leavesSchedule && judged.fits)
       cover(judged.candidate);
   }
+  for (SearchEntry *entry : round)
+    if (fillsMemory(request, entry->candidate))
+      adaptLimit(*entry);
   predictPipelines();
 }
 
@@ -218,25 +224,13 @@ void PlanSearch::cover(const Candidate &chosen) {
                        getDistance(entry.candidate, chosen) == 1;
 }
 
-/// Returns whether `optimal` recomputation could make a candidate fit that
-/// computes nothing again. Such a candidate is only tried for the best plan.
-bool PlanSearch::mayKeepLess(const SearchEntry &entry) const {
-  const Candidate &candidate = entry.candidate;
-  return candidate.recompute == RecomputeMode::None &&
-         candidate.mesh.pipeline == 1 && !candidate.leavesSchedule &&
-         !request.pins.recompute && limits.hasBackward &&
-         entry.bounds.state - double(extraMemory) <= double(memory);
-}
-
 /// Returns the least time that a judged candidate takes or that any other one
 /// could take.
 double PlanSearch::getBound() const {
   double bound = best < 0 ? std::numeric_limits<double>::infinity()
                           : getBest()->figures.seconds;
   for (const SearchEntry &entry : entries)
-    if ((isOpen(entry) && hasRoom(entry)) ||
-        (!(entry.isJudged && report.judged[entry.judged].fits) &&
-         mayKeepLess(entry)))
+    if (isOpen(entry) && hasRoom(entry))
       bound = std::min(bound, entry.bounds.seconds);
   for (const JudgedCandidate &judged : report.judged)
     if (judged.fits)
@@ -385,7 +379,6 @@ llvm::Error PlanSearch::answer(bool isFirst) {
         /*statesLeast=*/true);
     judgeWinner(numWhole);
   }
-  fillMemory();
   if (llvm::Error problem = recordWinner())
     return problem;
   report.isInterrupted = observer.isInterrupted();

@@ -4,6 +4,7 @@
 #define HEDDLE_LIB_PLANNER_SEARCH_SEARCH_H
 
 #include "../Bounds/Bounds.h"
+#include "../Bounds/Extrapolation.h"
 #include "../Candidates/Candidates.h"
 #include "../Judge/Judges.h"
 #include "Corrections.h"
@@ -47,6 +48,9 @@ struct SearchEntry {
 /// How sums are exchanged is left out, because operators that are decided one
 /// by one, or run in slices, have other sums.
 void closeSchedule(Candidate &candidate);
+
+/// The devices of pp, dp with its groups, cp and tp.
+using MeshSizes = std::tuple<int64_t, std::vector<int64_t>, int64_t, int64_t>;
 
 /// One search: what is known so far, and how it goes on.
 class PlanSearch {
@@ -97,13 +101,16 @@ private:
   void judgeWhole(JudgedCandidate &judged);
   void judgeSmallestWhole(int64_t most, bool statesLeast);
   void judgeWinner(int64_t &numWhole);
-  void fillMemory();
+  int64_t getRoom(const PlanFigures &figures) const;
+  SearchEntry *addEntry(const Candidate &candidate);
+  int64_t getFirstLimit(const SearchEntry &entry) const;
+  void adaptLimit(const SearchEntry &entry);
+  void fillMemory(size_t index);
   llvm::Error recordWinner();
   void judgeSmallest();
   llvm::Error explainInfeasible();
   llvm::Error recordPrediction(Plan &plan);
   double getBound() const;
-  bool mayKeepLess(const SearchEntry &entry) const;
   int64_t countPredictions() const;
   int64_t countInfeasiblePredictions() const;
   double getEnough() const;
@@ -116,7 +123,7 @@ private:
     // not correct its estimate.
     if (entry.isPredicted)
       return entry.predictedMemory;
-    if (entry.candidate.leavesSchedule)
+    if (entry.candidate.leavesSchedule || fillsMemory(request, entry.candidate))
       return entry.bounds.state + entry.bounds.arena;
     return entry.bounds.state +
            std::max(entry.bounds.kept,
@@ -187,9 +194,6 @@ private:
   PlanReport report;
   int64_t best = -1; ///< index into report.judged
 };
-
-/// The devices of pp, dp with its groups, cp and tp.
-using MeshSizes = std::tuple<int64_t, std::vector<int64_t>, int64_t, int64_t>;
 
 inline MeshSizes getSizes(const Candidate &candidate) {
   return {candidate.mesh.pipeline, candidate.mesh.data, candidate.mesh.context,

@@ -158,7 +158,7 @@ void PlanSearch::splitFurther(size_t current) {
 
 /// Lets the operators that own the largest tensors run in slices, where memory
 /// binds: if nothing fits; if a faster candidate does not fit; or if the best
-/// one computes values again.
+/// one computes values again, and not as few as the memory allows.
 void PlanSearch::splitLargest() {
   if (triedSplits)
     return;
@@ -197,7 +197,8 @@ void PlanSearch::splitLargest() {
   if (fastest)
     splitUntilFits(fastest->candidate);
   if (canSplit(*getBest()) && !request.pins.recompute &&
-      getBest()->candidate.getSchedule().recompute != RecomputeMode::None) {
+      getBest()->candidate.getSchedule().recompute != RecomputeMode::None &&
+      getBest()->candidate.recomputeBytes == 0) {
     Candidate keeping = getBest()->candidate;
     closeSchedule(keeping);
     keeping.recompute = RecomputeMode::None;

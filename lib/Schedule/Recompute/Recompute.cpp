@@ -56,7 +56,8 @@ private:
   /// applied.
   int64_t tryChoice(func::FuncOp function, const Choice &choice);
   /// Returns the live bytes of a function. In a pipeline, those of the
-  /// micro-batches in flight count, too.
+  /// micro-batches in flight count, too. If the program stands for a deeper
+  /// one, what its layers keep counts more often.
   int64_t getLiveBytes(func::FuncOp function);
   /// Treats the programs of each stage of a pipeline as one.
   LogicalResult recomputeStages(PipelineAttr pipeline);
@@ -118,6 +119,38 @@ std::optional<double> Recompute::getSeconds(Operation *op) {
       known.device);
 }
 
+/// Returns the bytes that the segments of a function keep for its backward
+/// pass.
+static int64_t getBytesKeptByLayers(func::FuncOp function) {
+  ForwardPass forward(function);
+  SmallVector<Segment> segments = findSegments(forward, /*isStage=*/false);
+  if (segments.empty())
+    return 0;
+  auto isReadBehind = [&](Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      Operation *owner = forward.getOwner(user);
+      return !forward.contains(owner) &&
+             !owner->hasTrait<OpTrait::IsTerminator>();
+    });
+  };
+  llvm::DenseSet<Value> kept;
+  ArrayRef<Operation *> ops = forward.getOps();
+  for (Operation *op : ops.slice(segments.front().begin,
+                                 segments.back().end - segments.front().begin))
+    for (Value result : op->getResults()) {
+      if (!isReadBehind(result))
+        continue;
+      // A view lies in its operand.
+      while (result.getDefiningOp() && isView(result.getDefiningOp()))
+        result = result.getDefiningOp()->getOperand(0);
+      kept.insert(result);
+    }
+  int64_t bytes = 0;
+  for (Value value : kept)
+    bytes += getBytes(value.getType());
+  return bytes;
+}
+
 Choice Recompute::choose(const ForwardPass &forward, ArrayRef<Segment> segments,
                          double secondsPerByte) {
   RecomputeCosts costs;
@@ -155,6 +188,8 @@ int64_t Recompute::getLiveBytes(func::FuncOp function) {
   for (auto [border, count] : llvm::zip(getBorders(function), microBatches))
     for (Value value : getKept(function, border))
       bytes += (count - 1) * getBytes(value.getType());
+  if (depth > 1)
+    bytes += int64_t((depth - 1) * double(getBytesKeptByLayers(function)));
   return bytes;
 }
 
@@ -183,6 +218,9 @@ Choice Recompute::chooseForMemory(func::FuncOp function,
     (fits ? high : low) = price;
     (fits ? fewerKept : moreKept) = std::move(choice);
   }
+  // A mixture of choices in few layers stands for none of many.
+  if (depth > 1)
+    return fewerKept;
   // Equal segments change their choice at the same price. The choice that keeps
   // fewer bytes is taken for as few of them as possible.
   size_t segmentsThatFit = segments.size(), tooFewSegments = 0;
@@ -235,6 +273,10 @@ void Recompute::runOnOperation() {
     module.emitError() << "expected the memory of a device, which limits what "
                           "is kept: a cluster (--cluster), or a positive "
                           "number of bytes";
+    return signalPassFailure();
+  }
+  if (!(depth >= 1)) {
+    module.emitError() << "expected a depth of at least 1, got " << depth;
     return signalPassFailure();
   }
   mesh = getMesh(module);
