@@ -191,9 +191,9 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
           double(result->memory.arena + result->memory.argumentsAndResults +
                  result->memory.slots);
       if (entry->bounds.arena > 0 && !entry->candidate.leavesSchedule)
-        arenas.learn(entry->keys, arena / entry->bounds.arena);
+        arenas.learn(entry->keys.memory, arena / entry->bounds.arena);
       if (entry->bounds.estimate > 0)
-        times.learn(entry->keys, result->seconds / entry->bounds.estimate);
+        times.learn(entry->keys.time, result->seconds / entry->bounds.estimate);
       if (judged.fits &&
           (best < 0 || judged.figures.seconds < getBest()->figures.seconds))
         best = int64_t(report.judged.size()) - 1;

@@ -31,7 +31,7 @@ struct SearchEntry {
   CandidateBounds bounds;
   size_t index = 0;        ///< in the order of enumeration, which decides ties
   std::string stages = {}; ///< Judges::getStagesName
-  CorrectionKeys keys = {};
+  CandidateKeys keys = {};
   double counted = 0; ///< lower bound of the seconds, by counting alone
   bool isJudged = false;
   size_t judged = 0; ///< index into PlanReport::judged, if it is judged
@@ -117,7 +117,7 @@ private:
       return entry.bounds.state + entry.bounds.arena;
     return entry.bounds.state +
            std::max(entry.bounds.kept,
-                    arenas.get(entry.keys).factor * entry.bounds.arena);
+                    arenas.get(entry.keys.memory).factor * entry.bounds.arena);
   }
   /// Returns a lower bound of the bytes that the smallest device must have.
   double getLeastMemory(const SearchEntry &entry) const {
@@ -146,14 +146,14 @@ private:
     if (entry.isPredicted)
       return entry.bounds.seconds;
     return std::max(entry.bounds.seconds,
-                    entry.bounds.estimate * times.get(entry.keys).factor);
+                    entry.bounds.estimate * times.get(entry.keys.time).factor);
   }
   /// Returns whether the candidate may take less than `seconds`, by its bound
   /// and its estimate.
   bool mayBeat(const SearchEntry &entry, double seconds) const {
     if (entry.bounds.seconds >= seconds || entry.isPredicted)
       return entry.bounds.seconds < seconds;
-    Correction known = times.get(entry.keys);
+    Correction known = times.get(entry.keys.time);
     return entry.bounds.estimate * known.factor * (1 - known.error) < seconds;
   }
   const JudgedCandidate *getBest() const {
