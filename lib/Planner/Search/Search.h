@@ -79,6 +79,8 @@ private:
   void lowerMemory(int64_t bytes);
   llvm::Error answer(bool isFirst);
   size_t getRoundSize() const;
+  /// Returns the number of compilations that `mostCompiled` limits.
+  int64_t getNumStandard() const { return judges.getNumCompiled() - numBeside; }
   std::vector<SearchEntry *> chooseRound();
   bool isWorthTrying(const SearchEntry &entry, double seconds) const;
   void judgeRounds();
@@ -97,6 +99,7 @@ private:
   void judgeWhole(JudgedCandidate &judged);
   void judgeSmallestWhole(int64_t most, bool statesLeast);
   llvm::Error judgeWinner(int64_t &numWhole);
+  void judgeBeyondWork();
   void judgeSmallest();
   llvm::Error explainInfeasible();
   llvm::Error recordPrediction(Plan &plan);
@@ -175,6 +178,9 @@ private:
   bool hasLowerLimits = false;
   /// The candidates with operators in slices that may still be judged.
   int64_t splitsLeft = 0;
+  /// The compilations that `mostCompiled` does not limit: candidates with
+  /// operators decided one by one or in slices, and that of judgeBeyondWork().
+  int64_t numBeside = 0;
   /// The near misses that the current answer has compiled with all layers.
   int64_t numNear = 0;
   bool triedSplits = false;
