@@ -284,6 +284,11 @@ struct PlanReport {
   std::vector<BlockChoice> blocks;
   /// True if the observer ended the search.
   bool isInterrupted = false;
+  /// Whether PlanRequest::mostCompiled ended the search, and how many
+  /// candidates were not compiled that might have been otherwise. Candidates
+  /// beside this limit do not count.
+  bool isWorkUsedUp = false;
+  int64_t untried = 0;
   /// If nothing fits: the candidate that needs least memory. `figures` has its
   /// memory, and `consumers` names the largest parts.
   std::vector<std::pair<std::string, int64_t>> consumers;

@@ -75,7 +75,12 @@ llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
                                           "found; the least found is "
                                         : "nothing fits; the least found is ") +
                   std::to_string(needed) + " bytes, with " +
-                  report.winner.getName();
+                  report.winner.getName() +
+                  (report.isWorkUsedUp && report.memoryBound <= request.memory
+                       ? "; --work " + std::to_string(request.mostCompiled) +
+                             " is used up: a candidate that was not compiled "
+                             "may fit"
+                       : "");
             return std::nullopt;
           }
           add(front.points, {devices, report.winner, std::move(*report.plan),

@@ -312,6 +312,7 @@ void PlanSearch::summarize() {
   add("the estimated time is not below the best plan's, and the last rounds "
       "found nothing better",
       idle);
+  report.untried = untried;
   add(report.isInterrupted
           ? "not compiled: the search was interrupted"
           : "not compiled: the limit of work (--work) was reached, and the "

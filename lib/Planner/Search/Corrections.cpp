@@ -6,12 +6,10 @@
 
 using namespace heddle;
 
-/// The assumed relative errors of corrected estimates, by how much the
-/// candidate agrees with the one that corrects it. In order: in all choices
-/// that shape the program of a micro-batch; in all of these but the rows; in
-/// the kinds of parallelism and storage alone; in the kinds of axes alone; in
-/// recomputation and pipelines alone; no candidate agrees. These values are not
-/// fitted.
+/// The assumed relative errors of corrected estimates, by the index of the
+/// largest set of choices in which the candidate agrees with the one that
+/// corrects it. The last error is that of an estimate that no candidate
+/// corrects. These values are not fitted.
 static constexpr double kErrors[] = {0.02, 0.05, 0.1, 0.15, 0.2, 0.3};
 
 size_t CorrectionKeyMaker::Hash::operator()(const Choices &choices) const {
@@ -19,7 +17,20 @@ size_t CorrectionKeyMaker::Hash::operator()(const Choices &choices) const {
                                   choices.values.begin() + choices.length);
 }
 
-CorrectionKeys CorrectionKeyMaker::get(const Candidate &candidate) {
+CorrectionKeys CorrectionKeyMaker::number(Parts parts) {
+  CorrectionKeys keys;
+  Choices choices;
+  size_t index = keys.size();
+  for (const std::initializer_list<int64_t> &part : parts) {
+    for (int64_t value : part)
+      choices.values[choices.length++] = value;
+    auto next = static_cast<int32_t>(numbers.size());
+    keys[--index] = numbers.try_emplace(choices, next).first->second;
+  }
+  return keys;
+}
+
+CandidateKeys CorrectionKeyMaker::get(const Candidate &candidate) {
   const DefaultMesh &mesh = candidate.mesh;
   int64_t tensor = 1, data = 1;
   for (int64_t size : mesh.tensor)
@@ -30,21 +41,22 @@ CorrectionKeys CorrectionKeyMaker::get(const Candidate &candidate) {
   constexpr int64_t kOpen = -1;
   int64_t recompute =
       candidate.leavesSchedule ? kOpen : int64_t(candidate.recompute);
-  const std::initializer_list<int64_t> parts[] = {
-      {mesh.pipeline > 1, splitsBackward(mesh.schedule), recompute},
-      {tensor > 1, mesh.context > 1},
-      {mesh.sequence, candidate.subBatches, candidate.zeroLevel >= 2},
-      {tensor, mesh.context, int64_t(mesh.attention)},
-      {rows / candidate.microBatches / data}};
-  CorrectionKeys keys;
-  Choices choices;
-  size_t index = keys.size();
-  for (const std::initializer_list<int64_t> &part : parts) {
-    for (int64_t value : part)
-      choices.values[choices.length++] = value;
-    auto next = static_cast<int32_t>(numbers.size());
-    keys[--index] = numbers.try_emplace(choices, next).first->second;
-  }
+  bool isPipeline = mesh.pipeline > 1, splits = splitsBackward(mesh.schedule);
+  int64_t attention = int64_t(mesh.attention);
+  int64_t rowsOfDevice = rows / candidate.microBatches / data;
+  // The first choice keeps the keys of time and memory apart.
+  CandidateKeys keys;
+  keys.time = number({{0, isPipeline, splits, tensor > 1, mesh.context > 1},
+                      {mesh.sequence, candidate.zeroLevel >= 3},
+                      {tensor, mesh.context, attention},
+                      {recompute, candidate.subBatches},
+                      {rowsOfDevice}});
+  keys.memory =
+      number({{1, isPipeline, splits, recompute},
+              {tensor > 1, mesh.context > 1},
+              {mesh.sequence, candidate.subBatches, candidate.zeroLevel >= 2},
+              {tensor, mesh.context, attention},
+              {rowsOfDevice}});
   return keys;
 }
 

@@ -22,18 +22,27 @@ struct Correction {
 /// agree in that set of choices.
 using CorrectionKeys = std::array<int32_t, 5>;
 
+/// The keys of a candidate for the estimates of its time and of its memory.
+/// Candidates of one mesh and storage have similar errors of the time, whatever
+/// they recompute. The memory depends on recomputation first.
+struct CandidateKeys {
+  CorrectionKeys time = {}, memory = {};
+};
+
 /// Maps the shared choices of candidates to numbers.
 class CorrectionKeyMaker {
 public:
   /// `rows` is the number of rows of a step.
   explicit CorrectionKeyMaker(int64_t rows) : rows(rows) {}
 
-  CorrectionKeys get(const Candidate &candidate);
+  CandidateKeys get(const Candidate &candidate);
 
 private:
+  using Parts = std::initializer_list<std::initializer_list<int64_t>>;
+  CorrectionKeys number(Parts parts);
   /// The first `length` choices; the others are 0.
   struct Choices {
-    std::array<int64_t, 12> values = {};
+    std::array<int64_t, 13> values = {};
     size_t length = 0;
     bool operator==(const Choices &) const = default;
   };

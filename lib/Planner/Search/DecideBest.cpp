@@ -72,7 +72,9 @@ void PlanSearch::decideOperatorsOfBest() {
     if (entries.back().bounds.seconds >= getEnough())
       continue;
     size_t index = report.judged.size();
+    int64_t compiled = judges.getNumCompiled();
     judgeRound({&entries.back()});
+    numBeside += judges.getNumCompiled() - compiled;
     const JudgedCandidate &decided = report.judged[index];
     if (decided.candidate.mesh.pipeline == 1)
       pays = !decided.error.empty() || decided.figures.seconds < standard;

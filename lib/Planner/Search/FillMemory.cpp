@@ -58,14 +58,16 @@ void PlanSearch::adaptLimit(const SearchEntry &entry) {
            judged.figures.seconds >= getEnough() * kWorthAdapting ||
            !limits.next(getArena(judged.figures));
   };
+  int64_t compiled = judges.getNumCompiled();
   while (!isOver(report.judged[index])) {
     candidate.recomputeBytes = limits.getLimit();
     SearchEntry *next = addEntry(candidate);
     if (!next)
-      return;
+      break;
     judgeRound({next});
     index = next->judged;
   }
+  numBeside += judges.getNumCompiled() - compiled;
 }
 
 /// Compiles a candidate that keeps as much as the memory allows with all

@@ -42,8 +42,8 @@ size_t PlanSearch::getRoundSize() const {
   // The product of the limits could overflow.
   if (int64_t(report.judged.size()) / kMostJudged >= mostCompiled)
     return 0;
-  return size_t(std::clamp<int64_t>(mostCompiled - judges.getNumCompiled(), 0,
-                                    int64_t(kRound)));
+  return size_t(
+      std::clamp<int64_t>(mostCompiled - getNumStandard(), 0, int64_t(kRound)));
 }
 
 /// Chooses the candidates to compile next, among those that may be better than
@@ -194,9 +194,9 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
                  result->memory.slots);
       if (entry->bounds.arena > 0 && !entry->candidate.leavesSchedule &&
           !fillsMemory(request, entry->candidate))
-        arenas.learn(entry->keys, arena / entry->bounds.arena);
+        arenas.learn(entry->keys.memory, arena / entry->bounds.arena);
       if (entry->bounds.estimate > 0)
-        times.learn(entry->keys, result->seconds / entry->bounds.estimate);
+        times.learn(entry->keys.time, result->seconds / entry->bounds.estimate);
       if (judged.fits &&
           (best < 0 || judged.figures.seconds < getBest()->figures.seconds))
         best = int64_t(report.judged.size()) - 1;
@@ -286,7 +286,7 @@ bool PlanSearch::isGoodEnough() const {
 /// Prepares another answer for less memory. Keeps the judgements.
 void PlanSearch::lowerMemory(int64_t bytes) {
   memory = bytes;
-  mostCompiled = judges.getNumCompiled() +
+  mostCompiled = getNumStandard() +
                  llvm::divideCeil(request.mostCompiled, kShareOfLowerLimit);
   for (JudgedCandidate &judged : report.judged)
     judged.fits =
@@ -316,6 +316,30 @@ void PlanSearch::judgeRounds() {
     bool isBetter = !getBest() || getBest()->figures.seconds < enough;
     idleRounds = isBetter ? 0 : idleRounds + 1;
   }
+}
+
+/// If the limit of work is reached and nothing fits, judges one more candidate
+/// that may fit. One with an open schedule comes first, because its schedule
+/// looks for what fits. With more memory, faster candidates are expected to fit
+/// and come first. If these miss the memory, more memory would otherwise make a
+/// search of little work fail.
+void PlanSearch::judgeBeyondWork() {
+  if (observer.isInterrupted() || getBest() || getRoundSize() > 0)
+    return;
+  auto rank = [&](const SearchEntry &entry) {
+    return std::tuple(!entry.candidate.leavesSchedule, getMemory(entry),
+                      entry.index);
+  };
+  SearchEntry *next = nullptr;
+  for (SearchEntry &entry : entries)
+    if (!entry.isJudged && !entry.candidate.decidesOperators &&
+        hasRoom(entry) && (!next || rank(entry) < rank(*next)))
+      next = &entry;
+  if (!next)
+    return;
+  int64_t compiled = judges.getNumCompiled();
+  judgeRound({next});
+  numBeside += judges.getNumCompiled() - compiled;
 }
 
 /// While nothing fits and work is left, judges candidates that may need less
@@ -370,6 +394,7 @@ llvm::Error PlanSearch::answer(bool isFirst) {
   } while (numWhole < kMostWhole && !observer.isInterrupted() &&
            !isGoodEnough() && !chooseRound().empty());
   if (!getBest() && isFirst) {
+    judgeBeyondWork();
     judgeSmallest();
     judgeSmallestWhole(1, /*statesLeast=*/false);
     if (!getBest())
@@ -386,6 +411,7 @@ llvm::Error PlanSearch::answer(bool isFirst) {
     if (llvm::Error problem = explainInfeasible())
       return problem;
   report.compiled = judges.getNumCompiled();
+  report.isWorkUsedUp = !report.isInterrupted && getRoundSize() == 0;
   summarize();
   return llvm::Error::success();
 }

@@ -32,7 +32,7 @@ struct SearchEntry {
   CandidateBounds bounds;
   size_t index = 0;        ///< in the order of enumeration, which decides ties
   std::string stages = {}; ///< Judges::getStagesName
-  CorrectionKeys keys = {};
+  CandidateKeys keys = {};
   double counted = 0; ///< lower bound of the seconds, by counting alone
   bool isJudged = false;
   size_t judged = 0; ///< index into PlanReport::judged, if it is judged
@@ -83,6 +83,8 @@ private:
   void lowerMemory(int64_t bytes);
   llvm::Error answer(bool isFirst);
   size_t getRoundSize() const;
+  /// Returns the number of compilations that `mostCompiled` limits.
+  int64_t getNumStandard() const { return judges.getNumCompiled() - numBeside; }
   std::vector<SearchEntry *> chooseRound();
   bool isWorthTrying(const SearchEntry &entry, double seconds) const;
   void judgeRounds();
@@ -107,6 +109,7 @@ private:
   void adaptLimit(const SearchEntry &entry);
   void fillMemory(size_t index);
   llvm::Error recordWinner();
+  void judgeBeyondWork();
   void judgeSmallest();
   llvm::Error explainInfeasible();
   llvm::Error recordPrediction(Plan &plan);
@@ -127,7 +130,7 @@ private:
       return entry.bounds.state + entry.bounds.arena;
     return entry.bounds.state +
            std::max(entry.bounds.kept,
-                    arenas.get(entry.keys).factor * entry.bounds.arena);
+                    arenas.get(entry.keys.memory).factor * entry.bounds.arena);
   }
   /// Returns a lower bound of the bytes that the smallest device must have.
   double getLeastMemory(const SearchEntry &entry) const {
@@ -156,14 +159,14 @@ private:
     if (entry.isPredicted)
       return entry.bounds.seconds;
     return std::max(entry.bounds.seconds,
-                    entry.bounds.estimate * times.get(entry.keys).factor);
+                    entry.bounds.estimate * times.get(entry.keys.time).factor);
   }
   /// Returns whether the candidate may take less than `seconds`, by its bound
   /// and its estimate.
   bool mayBeat(const SearchEntry &entry, double seconds) const {
     if (entry.bounds.seconds >= seconds || entry.isPredicted)
       return entry.bounds.seconds < seconds;
-    Correction known = times.get(entry.keys);
+    Correction known = times.get(entry.keys.time);
     return entry.bounds.estimate * known.factor * (1 - known.error) < seconds;
   }
   const JudgedCandidate *getBest() const {
@@ -185,6 +188,9 @@ private:
   bool hasLowerLimits = false;
   /// The candidates with operators in slices that may still be judged.
   int64_t splitsLeft = 0;
+  /// The compilations that `mostCompiled` does not limit: candidates with
+  /// operators decided one by one or in slices, and that of judgeBeyondWork().
+  int64_t numBeside = 0;
   /// The near misses that the current answer has compiled with all layers.
   int64_t numNear = 0;
   bool triedSplits = false;

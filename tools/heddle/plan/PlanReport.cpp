@@ -174,9 +174,14 @@ void tools::printPlanReport(const PlanSearch &search,
   if (!report.plan && report.memoryBound > request.memory)
     llvm::outs() << "no candidate can fit: the lower bound of the memory "
                     "exceeds the limit, however large --work is\n";
-  else if (!report.plan && report.compiled >= request.mostCompiled)
+  else if (!report.plan && report.isWorkUsedUp)
     llvm::outs() << "--work " << request.mostCompiled
                  << " is used up: a candidate that was not compiled may fit\n";
+  else if (report.plan && report.isWorkUsedUp && report.untried > 0)
+    llvm::outs() << "--work " << request.mostCompiled
+                 << " is used up: a candidate that was not compiled may be "
+                    "faster; --work "
+                 << 2 * request.mostCompiled << " compiles more of them\n";
   if (int64_t count = report.infeasiblePredictions; !report.plan && count > 0)
     llvm::outs() << count
                  << (count == 1

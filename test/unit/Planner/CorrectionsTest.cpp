@@ -1,0 +1,53 @@
+//===- CorrectionsTest.cpp - Corrections of estimates ---------------------===//
+
+#include "Search/Corrections.h"
+#include "gtest/gtest.h"
+
+using namespace heddle;
+
+namespace {
+
+Candidate makeCandidate(int64_t data, int64_t tensor, int64_t zeroLevel) {
+  Candidate candidate;
+  candidate.mesh.data = {data};
+  candidate.mesh.tensor = {tensor};
+  candidate.mesh.sequence = true;
+  candidate.zeroLevel = zeroLevel;
+  return candidate;
+}
+
+// The time of a candidate with an open schedule is corrected by its own mesh,
+// although other meshes have been judged with open schedules.
+TEST(Corrections, OfTimesPreferTheMeshToTheSchedule) {
+  Candidate open = makeCandidate(2, 2, 1), other = makeCandidate(1, 4, 0);
+  open.leavesSchedule = other.leavesSchedule = true;
+  Candidate same = makeCandidate(2, 2, 2);
+  same.microBatches = 2;
+  CorrectionKeyMaker keys(8);
+  Corrections times;
+  times.learn(keys.get(same).time, 1.5);
+  times.learn(keys.get(other).time, 2);
+  EXPECT_EQ(times.get(keys.get(open).time).factor, 1.5);
+}
+
+// ZeRO 3 gathers weights in each pass, which ZeRO 2 does not.
+TEST(Corrections, OfTimesTellGatheredWeightsApart) {
+  CorrectionKeyMaker keys(8);
+  Corrections times;
+  times.learn(keys.get(makeCandidate(2, 2, 2)).time, 1.5);
+  times.learn(keys.get(makeCandidate(2, 2, 3)).time, 2.5);
+  EXPECT_EQ(times.get(keys.get(makeCandidate(2, 2, 1)).time).factor, 1.5);
+}
+
+// What stays in memory depends on recomputation more than on the mesh.
+TEST(Corrections, OfMemoryPreferRecomputation) {
+  Candidate layer = makeCandidate(1, 4, 0), wanted = makeCandidate(2, 2, 1);
+  layer.recompute = wanted.recompute = RecomputeMode::Layer;
+  CorrectionKeyMaker keys(8);
+  Corrections arenas;
+  arenas.learn(keys.get(layer).memory, 3);
+  arenas.learn(keys.get(makeCandidate(2, 2, 1)).memory, 1.5);
+  EXPECT_EQ(arenas.get(keys.get(wanted).memory).factor, 3);
+}
+
+} // namespace
