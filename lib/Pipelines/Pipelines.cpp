@@ -137,6 +137,7 @@ void heddle::buildLocalizePipeline(OpPassManager &passes,
     if (recompute.mode == RecomputeMode::Optimal)
       recompute.memory = options.recomputeBytes;
     recompute.depth = options.recomputeDepth;
+    recompute.exceeds = options.recomputeExceeds;
     recompute.whole = schedule.repeatsWholeLayers;
     recompute.cluster = options.cluster;
     recompute.report = options.remarkBytes >= 0;

@@ -124,6 +124,9 @@ struct CompileOptions {
   /// If recomputeBytes is that of a program with more layers: the ratio of
   /// their numbers.
   double recomputeDepth = 1;
+  /// Of the two choices between which a program with more layers mixes, takes
+  /// the one that exceeds recomputeBytes.
+  bool recomputeExceeds = false;
   /// Whether the schedule `auto` chooses what the other options and the plan
   /// leave open (ChooseSchedule.h).
   bool choosesSchedule = true;

@@ -219,6 +219,10 @@ struct PlanFigures {
   /// forward to its backward pass: what all layers keep is in use then. 0:
   /// unknown.
   int64_t atLastLayer = 0;
+  /// If few layers stand for a program of all layers that keeps as much as its
+  /// limit allows: the bytes of live tensors of all layers, before ops are
+  /// fused.
+  int64_t liveBytes = 0;
   /// The kinds of device among ranks that do the same; the weakest decides.
   std::vector<std::string> mixed = {};
   /// The operators whose values are alive at the peak of the memory, the one

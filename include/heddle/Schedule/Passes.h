@@ -27,6 +27,10 @@ inline constexpr llvm::StringLiteral kLinkFactorAttrName =
 /// their slowdown); 1 without it.
 inline constexpr llvm::StringLiteral kLoadAttrName = "schedule.load";
 
+/// On a module that stands for a deeper one: the most bytes, i64, that
+/// heddle-recompute expects to be live in the deeper one, before ops are fused.
+inline constexpr llvm::StringLiteral kLiveBytesAttrName = "schedule.live_bytes";
+
 /// The places of a collective's start and wait. Both lie between the op that
 /// computes its operand and the first op that reads its result.
 enum class StartOrder {

@@ -231,6 +231,10 @@ def RecomputePass : Pass<"heddle-recompute", "::mlir::ModuleOp"> {
     Option<"depth", "depth", "double", /*default=*/"1",
            "for optimal: the program stands for one with this many times as "
            "many layers, and what these keep counts as often; at least 1">,
+    Option<"exceeds", "exceeds", "bool", /*default=*/"false",
+           "for a depth above 1, where equal layers change their choice "
+           "together: the choice that exceeds the memory instead of the one "
+           "that fits">,
     Option<"whole", "whole", "bool", /*default=*/"false",
            "all collectives of a segment run again, also those whose results no "
            "gradient needs, as in Megatron-LM">,

@@ -4,6 +4,7 @@
 #include "KindOrders.h"
 #include "PinnedLayers.h"
 #include "heddle/Simulate/Report.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -14,6 +15,9 @@ using namespace heddle;
 static constexpr double kMostSaved = 0.6, kSlack = 0.03;
 /// How often the operators of few layers are decided again for less memory.
 static constexpr int kMostLowerLimits = 3;
+/// The arena of a program that keeps as much as its limit allows, as a multiple
+/// of the live bytes before ops are fused: gathers that run ahead add to these.
+static constexpr double kArenaToLive = 1.05;
 
 char FewLayersError::ID = 0;
 
@@ -74,6 +78,8 @@ extrapolate(const PlanFigures &few, const PlanFigures &more, int64_t layers) {
   line(figures.exposed, more.exposed);
   figures.exposed = std::max(figures.exposed, more.exposed);
   figures.seconds = computing + figures.exposed;
+  // Both count the bytes of all layers.
+  figures.liveBytes = std::max(few.liveBytes, more.liveBytes);
   line(memory.parameters, more.memory.parameters);
   line(memory.optimizerState, more.memory.optimizerState);
   line(memory.gradients, more.memory.gradients);
@@ -197,11 +203,41 @@ llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate,
       return whole.takeError();
     return whole->figures;
   }
-  llvm::Expected<PlanFigures> all = extrapolateOnce(candidate, limit);
+  llvm::Expected<PlanFigures> all = candidate.recomputeBytes > 0
+                                        ? extrapolateMixture(candidate)
+                                        : extrapolateOnce(candidate, limit);
   if (!all || !candidate.decidesOperators || all->seconds >= limit ||
       all->getNeededMemory() <= request.memory)
     return all;
   return decideWithin(candidate, std::move(*all), limit);
+}
+
+/// Equal layers change at the same price of a byte what they compute again. The
+/// whole program mixes the choices below and above the limit. Programs of few
+/// layers have one of the two in all layers.
+llvm::Expected<PlanFigures>
+Judge::extrapolateMixture(const Candidate &candidate) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  llvm::Expected<PlanFigures> fits = extrapolateOnce(candidate, kInfinity);
+  if (!fits)
+    return fits;
+  exceedsLimit = true;
+  auto reset = llvm::make_scope_exit([&] { exceedsLimit = false; });
+  llvm::Expected<PlanFigures> exceeds = extrapolateOnce(candidate, kInfinity);
+  if (!exceeds)
+    return exceeds;
+  // Nothing is computed again, or all that can be.
+  int64_t least = fits->liveBytes, most = exceeds->liveBytes;
+  double part = least < most ? double(candidate.recomputeBytes - least) /
+                                   double(most - least)
+                             : 0;
+  part = std::clamp(part, 0.0, 1.0);
+  fits->seconds += part * (exceeds->seconds - fits->seconds);
+  fits->exposed += part * (exceeds->exposed - fits->exposed);
+  fits->liveBytes += int64_t(part * double(most - least));
+  // The arenas of few layers have room to spare, and do not extrapolate.
+  fits->memory.arena = int64_t(kArenaToLive * double(fits->liveBytes));
+  return fits;
 }
 
 llvm::Expected<PlanFigures> Judge::decideWithin(const Candidate &candidate,
@@ -245,7 +281,7 @@ llvm::Expected<PlanFigures> Judge::extrapolateOnce(const Candidate &candidate,
     return more.takeError();
   llvm::Expected<PlanFigures> ample =
       ::extrapolate(few->figures, more->figures, *request.program.layers);
-  if (!ample || ample->seconds >= limit)
+  if (!ample || ample->seconds >= limit || candidate.recomputeBytes > 0)
     return ample;
   std::optional<PlanFigures> tight =
       extrapolateWithin(candidate, few->figures, more->figures, *ample);

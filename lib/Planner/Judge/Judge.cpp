@@ -9,6 +9,7 @@
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Cost/CollectiveCost.h"
 #include "heddle/PlanVerifier/PlanVerifier.h"
+#include "heddle/Schedule/Passes.h"
 #include "heddle/Simulate/Simulate.h"
 #include <set>
 
@@ -204,9 +205,11 @@ llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
   options.verification = request.verification;
   // A limit of recomputation is for all layers.
   options.choosesSchedule = size.layers == request.program.layers;
-  if (candidate.recomputeBytes > 0 && !options.choosesSchedule)
+  if (candidate.recomputeBytes > 0 && !options.choosesSchedule) {
     options.recomputeDepth =
         double(*request.program.layers) / double(*size.layers);
+    options.recomputeExceeds = exceedsLimit;
+  }
   OwningOpRef<ModuleOp> module(step->clone());
   messages->clear();
   if (failed(runPhases(*module, options, Phase::Executable)))
@@ -315,6 +318,9 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   if (!simulation)
     return simulation.takeError();
   PlanFigures figures = getFigures(candidate, compiled->step, *simulation);
+  if (auto live =
+          (*compiled->module)->getAttrOfType<IntegerAttr>(kLiveBytesAttrName))
+    figures.liveBytes = live.getInt();
   return Judgement{std::move(compiled->plan), std::move(figures)};
 }
 

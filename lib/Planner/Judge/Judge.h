@@ -136,6 +136,9 @@ private:
                     mlir::ModuleOp module) const;
   llvm::Expected<Compiled> compile(const Candidate &candidate, ProgramSize size,
                                    std::optional<int64_t> memory = {});
+  /// Extrapolates as extrapolate() for a candidate that keeps as much as its
+  /// limit allows.
+  llvm::Expected<PlanFigures> extrapolateMixture(const Candidate &candidate);
   /// Extrapolates as extrapolate(), with the operators that are decided now.
   llvm::Expected<PlanFigures> extrapolateOnce(const Candidate &candidate,
                                               double limit);
@@ -184,6 +187,8 @@ private:
   using Key = std::tuple<int64_t, int64_t, int64_t>;
 
   const PlanRequest &request;
+  /// CompileOptions::recomputeExceeds of the programs that are compiled now.
+  bool exceedsLimit = false;
   mlir::MLIRContext context;
   std::unique_ptr<Messages> messages;
   std::map<Key, mlir::OwningOpRef<mlir::ModuleOp>> steps;

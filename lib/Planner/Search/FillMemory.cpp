@@ -6,11 +6,9 @@
 
 using namespace heddle;
 
-/// The part of the memory beside the variables that is the first limit.
-static constexpr double kFirst = 0.96;
-/// Other limits are tried if the first one gives a time of at most this many
-/// times the best one.
-static constexpr double kWorthAdapting = 1.1;
+/// The part of the memory beside the variables that is the first limit. The
+/// rest is for arguments, results, and gathers that run ahead.
+static constexpr double kFirst = 0.93;
 
 static int64_t getArena(const PlanFigures &figures) {
   return figures.memory.arena + figures.memory.slots;
@@ -36,14 +34,14 @@ SearchEntry *PlanSearch::addEntry(const Candidate &candidate) {
 }
 
 /// Returns the limit with which a candidate that fills the memory is judged
-/// first. Arguments, results and gathers that run ahead are not known yet.
+/// first.
 int64_t PlanSearch::getFirstLimit(const SearchEntry &entry) const {
   return std::max<int64_t>(
       1, int64_t(kFirst * (double(memory) - entry.bounds.state)));
 }
 
-/// Judges a candidate that fills the memory with other limits, if the first one
-/// leaves much of it or exceeds it. They become further candidates.
+/// Judges a candidate that fills the memory with lower limits, until it fits.
+/// They become further candidates.
 void PlanSearch::adaptLimit(const SearchEntry &entry) {
   size_t index = entry.judged;
   Candidate candidate = report.judged[index].candidate;
@@ -54,8 +52,8 @@ void PlanSearch::adaptLimit(const SearchEntry &entry) {
     return;
   RecomputeLimits limits(room, candidate.recomputeBytes);
   auto isOver = [&](const JudgedCandidate &judged) {
-    return !judged.error.empty() || observer.isInterrupted() ||
-           judged.figures.seconds >= getEnough() * kWorthAdapting ||
+    return judged.fits || !judged.error.empty() || observer.isInterrupted() ||
+           judged.figures.seconds >= getEnough() ||
            !limits.next(getArena(judged.figures));
   };
   int64_t compiled = judges.getNumCompiled();

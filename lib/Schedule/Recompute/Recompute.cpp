@@ -218,9 +218,9 @@ Choice Recompute::chooseForMemory(func::FuncOp function,
     (fits ? high : low) = price;
     (fits ? fewerKept : moreKept) = std::move(choice);
   }
-  // A mixture of choices in few layers stands for none of many.
+  // A mixture of the two in few layers stands for none of many.
   if (depth > 1)
-    return fewerKept;
+    return exceeds ? moreKept : fewerKept;
   // Equal segments change their choice at the same price. The choice that keeps
   // fewer bytes is taken for as few of them as possible.
   size_t segmentsThatFit = segments.size(), tooFewSegments = 0;
@@ -252,6 +252,12 @@ void Recompute::recompute(func::FuncOp function) {
     for (int32_t op : ops)
       seconds += getSeconds(forward.getOps()[op]).value_or(0);
   int64_t count = apply(function, choice);
+  if (depth > 1) {
+    auto known = getOperation()->getAttrOfType<IntegerAttr>(kLiveBytesAttrName);
+    int64_t live = std::max(getLiveBytes(function), known ? known.getInt() : 0);
+    getOperation()->setAttr(kLiveBytesAttrName,
+                            Builder(&getContext()).getI64IntegerAttr(live));
+  }
   if (report && count > 0)
     function.emitRemark() << "@" << function.getName() << " computes " << count
                           << " of " << forward.getOps().size()
