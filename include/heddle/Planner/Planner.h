@@ -210,6 +210,8 @@ struct PlanFigures {
   /// left. `extraMemory` is the bytes by which this device is larger than the
   /// smallest one.
   int64_t extraMemory = 0;
+  /// Returns the seconds in which no device waits for communication.
+  double getComputing() const { return seconds - exposed; }
   /// Returns the bytes that the smallest device must have.
   int64_t getNeededMemory() const { return memory.total() - extraMemory; }
   /// The most bytes in use at a time. The arena may be larger, because values

@@ -23,11 +23,13 @@ void heddle::closeSchedule(Candidate &candidate) {
 }
 
 /// Decides the operators of the best meshes one by one, because the standard
-/// plan splits them all alike. Of pipelines, only the best plan's operators are
-/// decided, and only if it waits for communication. Judges the plans that may
-/// be better by more than simulations can resolve. If deciding gains nothing
-/// for the best mesh without a pipeline, no further one is tried: stages split
-/// equal layers alike, so a pipeline tells nothing of other meshes.
+/// plan splits them all alike. A mesh that is not the best one must wait for so
+/// long that it could become the best without. Of pipelines, only the best
+/// plan's operators are decided, and only if it waits for communication. Judges
+/// the plans that may be better by more than simulations can resolve. If
+/// deciding gains nothing for the best mesh without a pipeline, no further one
+/// is tried: stages split equal layers alike, so a pipeline tells nothing of
+/// other meshes.
 void PlanSearch::decideOperatorsOfBest() {
   std::set<MeshSizes> seen;
   for (const SearchEntry &entry : entries)
@@ -50,7 +52,9 @@ void PlanSearch::decideOperatorsOfBest() {
                getBest()->figures.exposed >
                    kWorthWaiting * getBest()->figures.seconds)) &&
              report.judged[index].figures.seconds <
-                 kWorthDeciding * getBest()->figures.seconds;
+                 kWorthDeciding * getBest()->figures.seconds &&
+             (int64_t(index) == best ||
+              report.judged[index].figures.getComputing() < getEnough());
     });
     if (next < 0)
       break;
