@@ -248,17 +248,18 @@ static void replaceModule(ModuleOp module, ModuleOp other) {
 }
 
 /// How often programs are ordered within the memory, and the part of a device's
-/// memory that a program may exceed to be ordered within less.
+/// memory that a program may exceed to be ordered within less, each time by at
+/// least kReserve of the memory.
 static constexpr int kAttempts = 3;
-static constexpr double kNearMemory = 0.1;
+static constexpr double kNearMemory = 0.1, kReserve = 0.03;
 
 /// Orders the programs and plans their memory, first as if memory were ample: a
 /// limit counts tensors that share memory twice, so it may cost time although
 /// the fastest order fits. If that exceeds the memory of a device, orders the
 /// programs within it, too, and keeps the smaller result. An arena has gaps, so
-/// it may exceed the limit of live bytes a little. Then the limit is lowered by
-/// what the program exceeds the memory. Without a plan of the memory
-/// (--stop-after scheduled), the order is the one within the memory.
+/// it may exceed the limit of live bytes a little. Then the limit is lowered.
+/// Without a plan of the memory (--stop-after scheduled), the order is the one
+/// within the memory.
 LogicalResult PhaseRunner::runScheduled(const NamedSchedule &schedule) {
   auto run = [&](ProgramMemory memory) -> LogicalResult {
     auto build = [&](OpPassManager &passes) {
@@ -292,10 +293,11 @@ LogicalResult PhaseRunner::runScheduled(const NamedSchedule &schedule) {
     if (next >= excess)
       replaceModule(module, *smallest);
     // Far from the memory, a lower limit changes little.
-    if (next > int64_t(kNearMemory * double((*cluster)->device.memory)))
+    double capacity = double((*cluster)->device.memory);
+    if (next > int64_t(kNearMemory * capacity))
       return success();
     excess = std::min(excess, next);
-    memory.reserve += next;
+    memory.reserve += std::max(next, int64_t(kReserve * capacity));
   }
   return success();
 }
