@@ -285,6 +285,12 @@ LogicalResult PhaseRunner::runScheduled(const NamedSchedule &schedule) {
   int64_t excess = getExcessBytes(module, **cluster);
   ProgramMemory memory;
   for (int attempt = 0; attempt < kAttempts && excess > 0; ++attempt) {
+    // The first attempt has said what there is to say.
+    std::optional<ScopedDiagnosticHandler> silent;
+    if (attempt > 0)
+      silent.emplace(module.getContext(), [](Diagnostic &diagnostic) {
+        return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+      });
     OwningOpRef<ModuleOp> smallest(module.clone());
     replaceModule(module, OwningOpRef<ModuleOp>(unordered->clone()).get());
     if (failed(run(memory)))

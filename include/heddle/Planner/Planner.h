@@ -137,8 +137,8 @@ struct Candidate {
   int64_t microBatches = 1;
   int64_t subBatches = 1;
   RecomputeMode recompute = RecomputeMode::None;
-  /// Plan::recomputeBytes; 0: the free memory of a device. Only a schedule
-  /// chooses it.
+  /// Plan::recomputeBytes; 0: the free memory of a device. For a deep program,
+  /// the search finds it.
   int64_t recomputeBytes = 0;
   Overlap overlap = Overlap::None;
   /// Whether the axes of each operator and variable are decided, as a problem
@@ -290,9 +290,8 @@ struct PlanReport {
   std::vector<BlockChoice> blocks;
   /// True if the observer ended the search.
   bool isInterrupted = false;
-  /// Whether PlanRequest::mostCompiled ended the search, and how many
-  /// candidates were not compiled that might have been otherwise. Candidates
-  /// beside this limit do not count.
+  /// Whether PlanRequest::mostCompiled is used up and candidates are left that
+  /// may fit. Then the number of those that would have been compiled next.
   bool isWorkUsedUp = false;
   int64_t untried = 0;
   /// If nothing fits: the candidate that needs least memory. `figures` has its

@@ -202,17 +202,20 @@ def RecomputePass : Pass<"heddle-recompute", "::mlir::ModuleOp"> {
       segments, no choice that keeps as few bytes recomputes in less time. Then
       as few segments as possible use the cut of this price. The other segments
       use the cut of the next lower price. Live bytes are counted before ops are
-      fused, so the arena will be smaller. If no choice fits, a warning states
-      the least memory that would suffice.
+      fused, as if values that are only scattered were scattered at once. The
+      arena is mostly smaller, but gathers that run ahead may add to it. If no
+      choice fits, a warning states the least memory that would suffice. With a
+      `depth` above 1, what the segments keep counts `depth` times, all segments
+      use the same cut, and the module gets the attribute `schedule.live_bytes`.
 
     A recomputed op reads the kept values through a `heddle.barrier`. The
     barrier waits for the gradient that the first reader of the recomputed
     values needs. If a collective makes this gradient, the barrier waits for the
     collective's operand instead, so that the recomputation can run beside the
     collective. Copies that do not depend on each other have barriers of their
-    own. A weight that is gathered for the forward pass and for the backward
-    pass is not gathered a third time: copies read what the backward pass
-    gathers.
+    own. The copy of a gather, which reads only variables, waits for none. A
+    weight that is gathered for the forward pass and for the backward pass is
+    not gathered a third time: copies read what the backward pass gathers.
   }];
   let options = [
     Option<"mode", "mode", "::heddle::RecomputeMode",

@@ -47,14 +47,19 @@ inline bool extrapolates(const PlanRequest &request,
          *layers >= 2 * kInStage[1] * getStageFactor(candidate);
 }
 
+/// Returns whether programs of few layers stand for the program, and its
+/// schedule leaves recomputation to the candidate.
+inline bool isDeep(const PlanRequest &request) {
+  return request.program.layers.value_or(0) > kMostLayersOfOpen;
+}
+
 /// Returns whether a candidate computes only as much again as the memory of a
 /// program of all layers requires. The judgement sets the limit.
 inline bool fillsMemory(const PlanRequest &request,
                         const Candidate &candidate) {
   return candidate.recompute == RecomputeMode::Optimal &&
          candidate.recomputeBytes == 0 && candidate.mesh.pipeline == 1 &&
-         !candidate.leavesSchedule &&
-         request.program.layers.value_or(0) > kMostLayersOfOpen;
+         !candidate.leavesSchedule && isDeep(request);
 }
 
 } // namespace heddle

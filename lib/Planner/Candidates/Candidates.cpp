@@ -55,6 +55,8 @@ std::string Candidate::getName() const {
     text += (" --overlap " + getNamedSchedule(overlap).name).str();
   if (mesh.pipeline > 1 && mesh.schedule != PipelineSchedule::OneFOneB)
     text += (" --pipeline " + getScheduleName(mesh.schedule)).str();
+  if (recomputeBytes > 0)
+    text += " (limit " + std::to_string(recomputeBytes >> 20) + " MiB)";
   if (decidesOperators)
     text += " (each operator decided)";
   if (leavesSchedule)
@@ -356,10 +358,10 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
   candidate.overlap =
       pins.overlap.value_or(isAlone ? Overlap::None : Overlap::Auto);
   bool isOrdered = getNamedSchedule(candidate.overlap).order.has_value();
-  bool isDeep = request.program.layers.value_or(request.program.depth) >
-                kMostLayersOfOpen;
   if (candidate.overlap == Overlap::Auto && candidate.mesh.pipeline == 1 &&
-      limits.hasBackward && !(pins.subBatches && pins.recompute) && !isDeep) {
+      limits.hasBackward && !(pins.subBatches && pins.recompute) &&
+      request.program.layers.value_or(request.program.depth) <=
+          kMostLayersOfOpen) {
     Candidate open = candidate;
     open.subBatches = pins.subBatches.value_or(1);
     open.recompute = pins.recompute.value_or(RecomputeMode::None);
@@ -389,13 +391,18 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
       // allows. The schedule `auto` does that for few layers, and nothing for
       // stages.
       if (mode == RecomputeMode::Optimal && !pins.recompute &&
-          (candidate.mesh.pipeline > 1 || parts > 1 || !isOrdered || !isDeep))
+          (candidate.mesh.pipeline > 1 || parts > 1 || !isOrdered ||
+           !isDeep(request)))
         continue;
       // Without communication inside of layers, both keep the same.
       if (mode == RecomputeMode::Communication && !pins.recompute &&
           candidate.mesh.tensor.front() == 1 && candidate.mesh.context == 1)
         continue;
       candidate.recompute = mode;
+      candidate.recomputeBytes =
+          mode == RecomputeMode::Optimal && request.stated
+              ? request.stated->recomputeBytes.value_or(0)
+              : 0;
       space.candidates.push_back(candidate);
     }
   }

@@ -226,7 +226,10 @@ Judge::extrapolateMixture(const Candidate &candidate) {
   llvm::Expected<PlanFigures> exceeds = extrapolateOnce(candidate, kInfinity);
   if (!exceeds)
     return exceeds;
-  // Nothing is computed again, or all that can be.
+  // Without layers to compute again, there are no live bytes of all.
+  if (fits->liveBytes == 0)
+    return fits;
+  // The bytes are equal if nothing is computed again, or all that can be.
   int64_t least = fits->liveBytes, most = exceeds->liveBytes;
   double part = least < most ? double(candidate.recomputeBytes - least) /
                                    double(most - least)

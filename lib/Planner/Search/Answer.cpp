@@ -176,8 +176,7 @@ void PlanSearch::judgeWinner(int64_t &numWhole) {
     JudgedCandidate &judged = report.judged[best];
     if (judged.isWhole || !request.compilesWinner || observer.isInterrupted())
       return;
-    fillMemory(size_t(best));
-    numWhole += report.judged[best].fits;
+    numWhole += fillMemory(size_t(best));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "../Bounds/Extrapolation.h"
 #include "Search.h"
 #include "heddle/Pipelines/RecomputeLimits.h"
+#include <limits>
 
 using namespace heddle;
 
@@ -16,7 +17,7 @@ static int64_t getArena(const PlanFigures &figures) {
 
 /// Returns the bytes that arena and slots may take.
 int64_t PlanSearch::getRoom(const PlanFigures &figures) const {
-  return memory - (figures.memory.total() - getArena(figures));
+  return memory - (figures.getNeededMemory() - getArena(figures));
 }
 
 /// Adds a candidate that the caller judges. Returns nullptr if it has no
@@ -68,23 +69,30 @@ void PlanSearch::adaptLimit(const SearchEntry &entry) {
   numBeside += judges.getNumCompiled() - compiled;
 }
 
-/// Compiles a candidate that keeps as much as the memory allows with all
-/// layers, and adapts what it keeps to the memory that these take. The other
-/// limits become further candidates.
-void PlanSearch::fillMemory(size_t index) {
+/// Compiles a candidate with all layers. If it keeps as much as the memory
+/// allows, adapts this to the memory that all layers take, unless they are
+/// slower than the best other plan. Other limits become further candidates.
+/// Returns whether one of them fits.
+bool PlanSearch::fillMemory(size_t index) {
   judgeWhole(report.judged[index]);
+  bool fits = report.judged[index].fits;
   Candidate candidate = report.judged[index].candidate;
-  if (candidate.recomputeBytes == 0 || candidate.leavesSchedule)
-    return;
-  const PlanFigures &first = report.judged[index].figures;
-  RecomputeLimits limits(std::max<int64_t>(1, getRoom(first)),
-                         candidate.recomputeBytes);
+  bool isStated = request.stated && request.stated->recomputeBytes;
+  if (candidate.recomputeBytes == 0 || candidate.leavesSchedule || isStated)
+    return fits;
+  int64_t other = findBest(report.judged, [&](size_t i) { return i != index; });
+  double limit = other < 0 ? std::numeric_limits<double>::infinity()
+                           : report.judged[other].figures.seconds;
+  RecomputeLimits limits(
+      std::max<int64_t>(1, getRoom(report.judged[index].figures)),
+      candidate.recomputeBytes);
   while (report.judged[index].error.empty() && !observer.isInterrupted() &&
+         report.judged[index].figures.seconds < limit &&
          limits.next(getArena(report.judged[index].figures))) {
     candidate.recomputeBytes = limits.getLimit();
     SearchEntry *entry = addEntry(candidate);
     if (!entry)
-      return;
+      break;
     index = report.judged.size();
     entry->isJudged = true;
     entry->judged = index;
@@ -92,5 +100,7 @@ void PlanSearch::fillMemory(size_t index) {
     judged.candidate = candidate;
     judged.bound = entry->counted;
     judgeWhole(judged);
+    fits |= judged.fits;
   }
+  return fits;
 }

@@ -294,9 +294,15 @@ void PlanSearch::lowerMemory(int64_t bytes) {
   best = findBest(report.judged, [](size_t) { return true; });
   idleRounds = 0;
   numNear = 0;
-  // A schedule was chosen for the memory that there was.
-  for (SearchEntry &entry : entries)
+  // A schedule was chosen, and recomputation limited, for the memory that there
+  // was.
+  for (SearchEntry &entry : entries) {
     entry.isCovered = false;
+    if (entry.isJudged && fillsMemory(request, entry.candidate)) {
+      entry.isJudged = false;
+      ++report.candidates;
+    }
+  }
   report.plan.reset();
   report.consumers.clear();
   llvm::erase_if(report.skipped, [](const SkippedCandidates &skipped) {
@@ -399,9 +405,8 @@ llvm::Error PlanSearch::answer(bool isFirst) {
     judgeSmallestWhole(1, /*statesLeast=*/false);
     if (!getBest())
       splitLargest();
-    judgeSmallestWhole(
-        std::max(kMostWhole, mostCompiled - judges.getNumCompiled()),
-        /*statesLeast=*/true);
+    judgeSmallestWhole(std::max(kMostWhole, mostCompiled - getNumStandard()),
+                       /*statesLeast=*/true);
     judgeWinner(numWhole);
   }
   if (llvm::Error problem = recordWinner())
@@ -411,7 +416,10 @@ llvm::Error PlanSearch::answer(bool isFirst) {
     if (llvm::Error problem = explainInfeasible())
       return problem;
   report.compiled = judges.getNumCompiled();
-  report.isWorkUsedUp = !report.isInterrupted && getRoundSize() == 0;
+  report.isWorkUsedUp = !report.isInterrupted && getRoundSize() == 0 &&
+                        llvm::any_of(entries, [&](const SearchEntry &entry) {
+                          return !entry.isJudged && hasRoom(entry);
+                        });
   summarize();
   return llvm::Error::success();
 }

@@ -107,7 +107,7 @@ private:
   SearchEntry *addEntry(const Candidate &candidate);
   int64_t getFirstLimit(const SearchEntry &entry) const;
   void adaptLimit(const SearchEntry &entry);
-  void fillMemory(size_t index);
+  bool fillMemory(size_t index);
   llvm::Error recordWinner();
   void judgeBeyondWork();
   void judgeSmallest();

@@ -326,8 +326,9 @@ int64_t OrderProgram::getLiveLimit(func::FuncOp function) {
   int64_t slots = ranks && context->stages
                       ? getSlotBytes(module, *context->stages, ranks)
                       : 0;
-  known->second = std::max<int64_t>(capacity - fixed - slots - reserve, 0);
-  if (known->second == 0) {
+  int64_t free = std::max<int64_t>(capacity - fixed - slots, 0);
+  known->second = free - std::min<int64_t>(reserve, free);
+  if (free == 0) {
     InFlightDiagnostic warning = function.emitWarning();
     warning << "variables, arguments and results take " << fixed
             << " bytes of a device";

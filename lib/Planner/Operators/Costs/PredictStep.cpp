@@ -30,6 +30,7 @@ localize(ModuleOp module, const Plan &plan, const MeshTopology &topology) {
   whole.scheduleTable.clear();
   CompileOptions options;
   options.planText = writePlan(whole);
+  options.choosesSchedule = false;
   options.planPath = plan.source.empty() ? "plan" : plan.source;
   options.cluster = ClusterChoice(topology.getCluster());
   options.verification = Verification::LastPhase;

@@ -55,6 +55,7 @@ static FailureOr<Plan> nameAllAxes(ModuleOp module, const Plan &plan,
   OwningOpRef<ModuleOp> copy = module.clone();
   CompileOptions options;
   options.planText = writePlan(plan);
+  options.choosesSchedule = false;
   options.planPath = plan.source.empty() ? "plan" : plan.source;
   options.cluster = ClusterChoice(cluster);
   if (failed(runPhases(*copy, options, Phase::Sharded)))
