@@ -391,8 +391,7 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
       // allows. The schedule `auto` does that for few layers, and nothing for
       // stages.
       if (mode == RecomputeMode::Optimal && !pins.recompute &&
-          (candidate.mesh.pipeline > 1 || parts > 1 || !isOrdered ||
-           !isDeep(request)))
+          (candidate.mesh.pipeline > 1 || parts > 1 || !isDeep(request)))
         continue;
       // Without communication inside of layers, both keep the same.
       if (mode == RecomputeMode::Communication && !pins.recompute &&
