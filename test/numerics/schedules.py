@@ -47,7 +47,7 @@ COVER = {
     "llama-dropout": {
         "tp4": ["scatter-ring"],
         "dp2-tp2": ["auto-layer-2"],
-        "zero3": ["oases"],
+        "zero3": ["oases", "auto-layer-2"],
         "ring4": ["auto"],
         "sequence4": ["exchange-chunks"]},
 }
