@@ -4,6 +4,23 @@
 // A cluster that is stated must exist, also for a module without a mesh.
 // CLUSTER: error: {{.*}}.none.json
 
+// DEFINE: %{depth} = 0.5
+// DEFINE: %{deep} = not heddle-opt %t.mlir --heddle-recompute="mode=optimal memory=1000 depth=%{depth}" 2>&1 | FileCheck %s
+// RUN: %{deep} --check-prefix=SHALLOW
+// SHALLOW: error: expected a depth from 1 to 1e6, got 5.000000e-01
+// REDEFINE: %{depth} = 1000001
+// RUN: %{deep} --check-prefix=DEEP
+// DEEP: error: expected a depth from 1 to 1e6, got 1.000001e+06
+// REDEFINE: %{depth} = inf
+// RUN: %{deep} --check-prefix=ENDLESS
+// ENDLESS: error: expected a depth from 1 to 1e6, got INF
+// REDEFINE: %{depth} = nan
+// RUN: %{deep} --check-prefix=NAN
+// NAN: error: expected a depth from 1 to 1e6, got nan
+// The bounds themselves are depths.
+// RUN: heddle-opt %t.mlir --heddle-recompute="mode=optimal memory=1000 depth=1"
+// RUN: heddle-opt %t.mlir --heddle-recompute="mode=optimal memory=1000 depth=1e6"
+
 module attributes {heddle.micro_batches = 2 : i64, heddle.pipeline = #heddle.pipeline<"pp", one_f_one_b, stages 2>} {
 heddle.mesh @mesh <["pp"=2]>
 // expected-error @below {{argument 0: expected a name (heddle.name) on each port of a stage's program}}

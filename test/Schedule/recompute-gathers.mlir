@@ -1,6 +1,8 @@
 // RUN: heddle-opt %s --heddle-recompute=mode=layer | FileCheck %s
 // RUN: heddle-opt %s --heddle-recompute="mode=layer report" -o %t 2>&1 | FileCheck %s --check-prefix=BYTES
 // RUN: heddle-opt %s --heddle-recompute="mode=optimal memory=13000000" | FileCheck %s --check-prefix=NONE
+// RUN: heddle-opt %s --heddle-recompute="mode=optimal memory=20000000 depth=3" | FileCheck %s --check-prefix=FITS
+// RUN: heddle-opt %s --heddle-recompute="mode=optimal memory=20000000 depth=3 exceeds" | FileCheck %s --check-prefixes=EXCEEDS,NONE
 
 // Three layers whose weights of 4 MiB are stored in halves by two devices. The
 // gradients are scattered behind the backward pass. A schedule scatters each as
@@ -8,6 +10,15 @@
 // beside the other values.
 // BYTES: bytes are live at most, and 11534340 without
 // NONE-NOT: heddle.barrier
+
+// The program stands for one with three times as many layers. Its segments keep
+// 5 MiB, or 2 MiB if each layer is computed again: this counts twice beside the
+// 11 and 14 MiB that this program takes. One choice fits, the other one exceeds
+// the memory and copies nothing.
+// FITS: schedule.live_bytes = 18874372 : i64
+// FITS-COUNT-6: heddle.barrier
+// FITS-NOT: heddle.barrier
+// EXCEEDS: schedule.live_bytes = 22020100 : i64
 
 heddle.mesh @mesh <["dp"=2]>
 heddle.variable @u : tensor<512x1024xf32> parameter init(zeros)

@@ -233,7 +233,7 @@ def RecomputePass : Pass<"heddle-recompute", "::mlir::ModuleOp"> {
            "arguments and results leave of a device's memory">,
     Option<"depth", "depth", "double", /*default=*/"1",
            "for optimal: the program stands for one with this many times as "
-           "many layers, and what these keep counts as often; at least 1">,
+           "many layers, and what these keep counts as often; from 1 to 1e6">,
     Option<"exceeds", "exceeds", "bool", /*default=*/"false",
            "for a depth above 1, where equal layers change their choice "
            "together: the choice that exceeds the memory instead of the one "

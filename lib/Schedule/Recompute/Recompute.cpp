@@ -28,6 +28,9 @@ using namespace heddle;
 /// recomputation costs: at this price, as few bytes as possible are kept.
 static constexpr double kFewestBytes = 1e-6;
 
+/// The largest depth. The bytes that its layers keep fit into 64 bits.
+static constexpr double kMaxDepth = 1e6;
+
 namespace {
 /// For each segment, the indices of the ops that run again.
 using Choice = SmallVector<SmallVector<int32_t>>;
@@ -281,8 +284,8 @@ void Recompute::runOnOperation() {
                           "number of bytes";
     return signalPassFailure();
   }
-  if (!(depth >= 1)) {
-    module.emitError() << "expected a depth of at least 1, got " << depth;
+  if (!(depth >= 1 && depth <= kMaxDepth)) {
+    module.emitError() << "expected a depth from 1 to 1e6, got " << depth;
     return signalPassFailure();
   }
   mesh = getMesh(module);
