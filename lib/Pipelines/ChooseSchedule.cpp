@@ -293,14 +293,14 @@ bool Chooser::tryVariant(ScheduleVariant variant) {
 bool Chooser::tryParts(int64_t parts) {
   if (!tryVariant({parts, stated.recompute.value_or(RecomputeMode::None)}))
     return false;
-  const VariantPrediction none = choice.tried.back();
-  if (stated.leavesLimit() && !none.fits() && none.canFit())
-    fillMemory(none);
-  if (stated.recompute || none.fits() || !none.canFit())
+  const VariantPrediction first = choice.tried.back();
+  if (stated.leavesLimit() && !first.fits() && first.canFit())
+    fillMemory(first);
+  if (stated.recompute || first.fits() || !first.canFit())
     return true;
   // Recomputation only adds to that time.
   if (choice.best.fits() &&
-      none.seconds >= choice.best.seconds * (1 - kLeastGain))
+      first.seconds >= choice.best.seconds * (1 - kLeastGain))
     return true;
   for (RecomputeMode mode :
        {RecomputeMode::Communication, RecomputeMode::Layer})
