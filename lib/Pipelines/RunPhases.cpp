@@ -2,10 +2,10 @@
 
 #include "ModulePlan.h"
 #include "OrderStages.h"
+#include "OrderWithinMemory.h"
 #include "PhasePipelines.h"
 #include "UnitTimes.h"
 #include "dialects/Heddle/Heddle.h"
-#include "dialects/Rt/VariableMemory.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/ProgramFingerprint.h"
 #include "heddle/Pipelines/ChooseSchedule.h"
@@ -17,7 +17,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
-#include <limits>
 
 using namespace mlir;
 using namespace heddle;
@@ -167,6 +166,8 @@ private:
   LogicalResult verifyMemory(const Plan &plan);
   LogicalResult runPhase(Phase phase,
                          llvm::function_ref<void(OpPassManager &)> build);
+  /// Orders the programs. Without a plan of the memory (--stop-after
+  /// scheduled), the order is the one within the memory.
   LogicalResult runScheduled(const NamedSchedule &schedule);
   LogicalResult runExecutable();
   LogicalResult runLLVM();
@@ -229,37 +230,6 @@ PhaseRunner::runPhase(Phase phase,
   return success();
 }
 
-/// Returns the most bytes by which a program exceeds the memory of a device. It
-/// is negative if it leaves memory on all of them.
-static int64_t getExcessBytes(ModuleOp module, const Cluster &cluster) {
-  rt::DeviceKinds kinds = rt::DeviceKinds::get(module);
-  int64_t most = std::numeric_limits<int64_t>::min();
-  for (auto [at, plan] : llvm::enumerate(getDeviceMemoryPlans(module)))
-    most = std::max(
-        most, plan.total() -
-                  getDeviceOfKind(module, kinds, int64_t(at), cluster).memory);
-  return most;
-}
-
-/// Replaces what the module contains.
-static void replaceModule(ModuleOp module, ModuleOp other) {
-  module.getBodyRegion().takeBody(other.getBodyRegion());
-  module->setAttrs(other->getAttrDictionary());
-}
-
-/// How often programs are ordered within the memory, and the part of a device's
-/// memory that a program may exceed to be ordered within less, each time by at
-/// least kReserve of the memory.
-static constexpr int kAttempts = 3;
-static constexpr double kNearMemory = 0.1, kReserve = 0.03;
-
-/// Orders the programs and plans their memory, first as if memory were ample: a
-/// limit counts tensors that share memory twice, so it may cost time although
-/// the fastest order fits. If that exceeds the memory of a device, orders the
-/// programs within it, too, and keeps the smaller result. An arena has gaps, so
-/// it may exceed the limit of live bytes a little. Then the limit is lowered.
-/// Without a plan of the memory (--stop-after scheduled), the order is the one
-/// within the memory.
 LogicalResult PhaseRunner::runScheduled(const NamedSchedule &schedule) {
   auto run = [&](ProgramMemory memory) -> LogicalResult {
     auto build = [&](OpPassManager &passes) {
@@ -279,33 +249,7 @@ LogicalResult PhaseRunner::runScheduled(const NamedSchedule &schedule) {
     return failure();
   if (!isOrdered || last < Phase::Executable || !*cluster)
     return run({});
-  OwningOpRef<ModuleOp> unordered(module.clone());
-  if (failed(run({/*isAmple=*/true})))
-    return failure();
-  int64_t excess = getExcessBytes(module, **cluster);
-  ProgramMemory memory;
-  for (int attempt = 0; attempt < kAttempts && excess > 0; ++attempt) {
-    // The first attempt has said what there is to say.
-    std::optional<ScopedDiagnosticHandler> silent;
-    if (attempt > 0)
-      silent.emplace(module.getContext(), [](Diagnostic &diagnostic) {
-        return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
-      });
-    OwningOpRef<ModuleOp> smallest(module.clone());
-    replaceModule(module, OwningOpRef<ModuleOp>(unordered->clone()).get());
-    if (failed(run(memory)))
-      return failure();
-    int64_t next = getExcessBytes(module, **cluster);
-    if (next >= excess)
-      replaceModule(module, *smallest);
-    // Far from the memory, a lower limit changes little.
-    double capacity = double((*cluster)->device.memory);
-    if (next > int64_t(kNearMemory * capacity))
-      return success();
-    excess = std::min(excess, next);
-    memory.reserve += std::max(next, int64_t(kReserve * capacity));
-  }
-  return success();
+  return orderWithinMemory(module, **cluster, run);
 }
 
 /// Orders the stages by the times of their programs, which are known now that
