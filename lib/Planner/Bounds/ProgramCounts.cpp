@@ -10,7 +10,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace heddle;
@@ -41,24 +40,6 @@ ProgramCounts ProgramCounts::add(const ProgramCounts &a, const ProgramCounts &b,
   for (double ProgramCounts::*count : kCounts)
     sum.*count += factor * (b.*count);
   return sum;
-}
-
-void heddle::setComputing(ProgramCounts (&counts)[2][2],
-                          const KernelSeconds (&kernels)[2][2], double launch) {
-  for (int layers = 0; layers < 2; ++layers) {
-    const KernelSeconds &few = kernels[0][layers], &many = kernels[1][layers];
-    int64_t growing = 0;
-    if (few.size() == many.size())
-      for (auto [fewer, more] : llvm::zip(few, many))
-        growing += fewer != more;
-    for (int rows = 0; rows < 2; ++rows) {
-      ProgramCounts &next = counts[rows][layers];
-      const KernelSeconds &own = kernels[rows][layers];
-      next.computing = std::accumulate(own.begin(), own.end(), 0.0);
-      next.launches = double(std::min(few.size(), many.size())) * launch;
-      next.growingLaunches = double(growing) * launch;
-    }
-  }
 }
 
 CountModel::CountModel(const ProgramCounts (&counts)[2][2],

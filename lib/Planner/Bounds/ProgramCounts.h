@@ -7,7 +7,6 @@
 #include "heddle/Support/Cluster.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <cstdint>
-#include <vector>
 
 namespace heddle {
 
@@ -73,17 +72,6 @@ struct ProgramCounts {
 /// Counts a program after autodiff. A program without a training step counts
 /// its public functions as one micro-batch.
 ProgramCounts countProgram(mlir::ModuleOp module, const ClusterDevice &device);
-
-/// The seconds of each kernel of a compiled micro-batch, in the program's
-/// order.
-using KernelSeconds = std::vector<double>;
-
-/// Sets the counts of compiled programs of one device. The first index is that
-/// of the rows, the second that of the layers. If programs of different rows
-/// have different kernels, the fewer launches count, and none of them as
-/// growing.
-void setComputing(ProgramCounts (&counts)[2][2],
-                  const KernelSeconds (&kernels)[2][2], double launch);
 
 /// Counts as a function of rows and layers. They are affine in each, so that
 /// programs of one and two rows and layers determine those of any size.

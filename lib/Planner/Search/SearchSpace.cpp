@@ -1,5 +1,6 @@
 //===- SearchSpace.cpp - The candidates of a search and their bounds ------===//
 
+#include "../Bounds/KernelCounts.h"
 #include "../Complete/CompletePlan.h"
 #include "Search.h"
 #include <atomic>

@@ -1,6 +1,7 @@
 //===- PlanRequests.cpp - Small requests for tests ------------------------===//
 
 #include "PlanRequests.h"
+#include "Bounds/KernelCounts.h"
 #include "heddle/Cost/Cluster.h"
 #include "heddle/InitAll.h"
 #include "llvm/Support/Error.h"
