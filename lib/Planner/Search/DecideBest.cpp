@@ -79,9 +79,7 @@ void PlanSearch::decideOperatorsOfBest() {
     if (entries.back().bounds.seconds >= getEnough())
       continue;
     size_t index = report.judged.size();
-    int64_t compiled = judges.getNumCompiled();
-    judgeRound({&entries.back()});
-    numBeside += judges.getNumCompiled() - compiled;
+    judgeBeside({&entries.back()});
     const JudgedCandidate &decided = report.judged[index];
     if (decided.candidate.mesh.pipeline == 1)
       pays = !decided.error.empty() || decided.figures.seconds < standard;

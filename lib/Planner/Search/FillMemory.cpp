@@ -57,16 +57,14 @@ void PlanSearch::adaptLimit(const SearchEntry &entry) {
            judged.figures.seconds >= getEnough() ||
            !limits.next(getArena(judged.figures));
   };
-  int64_t compiled = judges.getNumCompiled();
   while (!isOver(report.judged[index])) {
     candidate.recomputeBytes = limits.getLimit();
     SearchEntry *next = addEntry(candidate);
     if (!next)
       break;
-    judgeRound({next});
+    judgeBeside({next});
     index = next->judged;
   }
-  numBeside += judges.getNumCompiled() - compiled;
 }
 
 /// Compiles a candidate with all layers. If it keeps as much as the memory
@@ -97,6 +95,7 @@ bool PlanSearch::fillMemory(size_t index) {
     entry->isJudged = true;
     entry->judged = index;
     JudgedCandidate &judged = report.judged.emplace_back();
+    ++numJudgedBeside;
     judged.candidate = candidate;
     judged.bound = entry->counted;
     judgeWhole(judged);

@@ -10,8 +10,8 @@ using namespace heddle;
 /// Candidates of one round. This number does not depend on the number of
 /// threads, so the answer does not, either.
 static constexpr size_t kRound = 4;
-/// The most candidates that are judged for each one that is compiled. Pipelines
-/// with equal stages are compiled once.
+/// The most candidates of rounds that are judged for each one that is compiled.
+/// Pipelines with equal stages are compiled once.
 static constexpr int64_t kMostJudged = 4;
 /// A lower limit of memory may compile this fraction (one over the constant) of
 /// the most candidates, in addition to those compiled so far.
@@ -40,7 +40,7 @@ bool PlanSearch::isWorthTrying(const SearchEntry &entry, double seconds) const {
 /// Returns how many candidates may still be judged, at most those of a round.
 size_t PlanSearch::getRoundSize() const {
   // The product of the limits could overflow.
-  if (int64_t(report.judged.size()) / kMostJudged >= mostCompiled)
+  if (getNumJudged() / kMostJudged >= mostCompiled)
     return 0;
   return size_t(
       std::clamp<int64_t>(mostCompiled - getNumStandard(), 0, int64_t(kRound)));
@@ -217,6 +217,15 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
   predictPipelines();
 }
 
+/// Judges candidates that do not count for the limit of work. A round may have
+/// such candidates itself.
+void PlanSearch::judgeBeside(ArrayRef<SearchEntry *> round) {
+  int64_t compiled = getNumStandard(), judged = getNumJudged();
+  judgeRound(round);
+  numBeside = judges.getNumCompiled() - compiled;
+  numJudgedBeside = int64_t(report.judged.size()) - judged;
+}
+
 /// Marks the candidates that a judged schedule could have chosen.
 void PlanSearch::cover(const Candidate &chosen) {
   for (SearchEntry &entry : entries)
@@ -341,11 +350,8 @@ void PlanSearch::judgeBeyondWork() {
     if (!entry.isJudged && !entry.candidate.decidesOperators &&
         hasRoom(entry) && (!next || rank(entry) < rank(*next)))
       next = &entry;
-  if (!next)
-    return;
-  int64_t compiled = judges.getNumCompiled();
-  judgeRound({next});
-  numBeside += judges.getNumCompiled() - compiled;
+  if (next)
+    judgeBeside({next});
 }
 
 /// While nothing fits and work is left, judges candidates that may need less

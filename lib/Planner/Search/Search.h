@@ -83,12 +83,17 @@ private:
   void lowerMemory(int64_t bytes);
   llvm::Error answer(bool isFirst);
   size_t getRoundSize() const;
-  /// Returns the number of compilations that `mostCompiled` limits.
+  /// Returns the number of compilations that `mostCompiled` limits, and that of
+  /// the candidates that these judged.
   int64_t getNumStandard() const { return judges.getNumCompiled() - numBeside; }
+  int64_t getNumJudged() const {
+    return int64_t(report.judged.size()) - numJudgedBeside;
+  }
   std::vector<SearchEntry *> chooseRound();
   bool isWorthTrying(const SearchEntry &entry, double seconds) const;
   void judgeRounds();
   void judgeRound(llvm::ArrayRef<SearchEntry *> round);
+  void judgeBeside(llvm::ArrayRef<SearchEntry *> round);
   void cover(const Candidate &chosen);
   void improveBounds(llvm::StringRef stages);
   void predictPipelines();
@@ -189,8 +194,10 @@ private:
   /// The candidates with operators in slices that may still be judged.
   int64_t splitsLeft = 0;
   /// The compilations that `mostCompiled` does not limit: candidates with
-  /// operators decided one by one or in slices, and that of judgeBeyondWork().
-  int64_t numBeside = 0;
+  /// operators decided one by one or in slices, further limits of
+  /// recomputation, and that of judgeBeyondWork(). Then the candidates that
+  /// were judged so.
+  int64_t numBeside = 0, numJudgedBeside = 0;
   /// The near misses that the current answer has compiled with all layers.
   int64_t numNear = 0;
   bool triedSplits = false;

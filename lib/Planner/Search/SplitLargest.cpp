@@ -61,10 +61,8 @@ PlanSearch::judgeFurther(llvm::ArrayRef<Candidate> candidates) {
   std::vector<SearchEntry *> round;
   for (size_t i = first; i < entries.size(); ++i)
     round.push_back(&entries[i]);
-  int64_t compiled = judges.getNumCompiled();
   if (!round.empty())
-    judgeRound(round);
-  numBeside += judges.getNumCompiled() - compiled;
+    judgeBeside(round);
   llvm::erase_if(judged,
                  [&](size_t i) { return !report.judged[i].error.empty(); });
   llvm::sort(judged, [&](size_t a, size_t b) {

@@ -5,6 +5,7 @@
 #include "llvm/Support/Error.h"
 #include "gtest/gtest.h"
 #include <limits>
+#include <set>
 
 using namespace mlir;
 using namespace heddle;
@@ -444,6 +445,39 @@ TEST(FindPlan, WorksAsMuchAsItMay) {
   PlanObserver observer;
   PlanReport report = cantFail(findPlan(request, observer));
   EXPECT_GT(report.judged.size(), 1u);
+}
+
+// Slices and further limits of recomputation use up no work. So work is left
+// for a lower limit of memory, however many of them were judged before.
+TEST(FindPlan, LimitsTheWorkOfRoundsAlone) {
+  PlanRequest request = makeRequest(2, 4, {9, 32, 4, 32, 16});
+  request.pins.pipeline = request.pins.context = request.pins.subBatches = 1;
+  request.pins.recompute = RecomputeMode::Optimal;
+  request.pins.overlap = Overlap::None;
+  request.memory = request.cluster.device.memory = 976000;
+  request.mostCompiled = 1;
+  request.compilesWinner = false;
+  size_t numJudged = 0;
+  auto next = [&](const PlanReport &report) -> std::optional<int64_t> {
+    if (numJudged != 0) {
+      EXPECT_GT(report.judged.size(), numJudged);
+      return std::nullopt;
+    }
+    numJudged = report.judged.size();
+    EXPECT_GE(numJudged, 8u); // four for each of two compilations
+    // Nothing fits, so another candidate is compiled beyond the work.
+    std::set<std::string> standard;
+    for (const JudgedCandidate &judged : report.judged) {
+      Candidate candidate = judged.candidate;
+      candidate.recomputeBytes = 0;
+      if (candidate.splits.empty())
+        standard.insert(candidate.getKey());
+    }
+    EXPECT_EQ(standard.size(), 2u);
+    return request.memory - 100;
+  };
+  PlanObserver observer;
+  cantFail(findPlans(request, observer, next));
 }
 
 TEST(FindPlan, RefusesRequests) {
