@@ -89,7 +89,10 @@ LogicalResult heddle::verifyGroups(ModuleOp module,
 //===----------------------------------------------------------------------===//
 
 VariableTable::VariableTable(ModuleOp module)
-    : module(module), symbols(module) {}
+    : module(module), symbols(module) {
+  for (VariableOp variable : module.getOps<VariableOp>())
+    last = variable;
+}
 
 FailureOr<VariableOp> VariableTable::getOrCreate(StringRef name,
                                                  RankedTensorType type,
@@ -109,9 +112,6 @@ FailureOr<VariableOp> VariableTable::getOrCreate(StringRef name,
            << " and role " << stringifyVariableRole(role)
            << ", as the training step needs it";
   }
-  Operation *last = nullptr;
-  for (VariableOp variable : module.getOps<VariableOp>())
-    last = variable;
   OpBuilder builder(module.getContext());
   if (last)
     builder.setInsertionPointAfter(last);
@@ -122,7 +122,7 @@ FailureOr<VariableOp> VariableTable::getOrCreate(StringRef name,
       InitAttr::get(module.getContext(), InitKind::Zeros, FloatAttr()),
       ShardingAttr(), CheckpointAttr(), SliceAttr(), state);
   symbols.insert(variable, Block::iterator(variable));
-  return variable;
+  return last = variable;
 }
 
 FailureOr<VariableOp> VariableTable::getOrCreateState(StateKind kind,

@@ -44,6 +44,7 @@ public:
 private:
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;
+  VariableOp last; ///< in the order of the text; null if there is none
 };
 
 mlir::Value loadVariable(mlir::OpBuilder &builder, mlir::Location loc,

@@ -29,9 +29,10 @@ int64_t heddle::getMaxLiveBytes(ArrayRef<LiveBuffer> buffers,
 }
 
 namespace {
-/// The buffers placed so far, by the positions at which they live. There is one
-/// list per block of positions, so that a query for a short life visits few
-/// buffers.
+/// The buffers placed so far, by the positions at which they live and by their
+/// offsets. There is one list per block of positions, so that a query for a
+/// short life visits few buffers. A query for a long life visits each buffer
+/// once, by offset.
 class PlacedBuffers {
 public:
   PlacedBuffers(ArrayRef<LiveBuffer> buffers, int64_t alignment)
@@ -50,7 +51,50 @@ public:
   int64_t place(int index) {
     const LiveBuffer &buffer = buffers[index];
     int64_t bytes = llvm::alignTo(buffer.bytes, alignment);
+    findNeighbours(index);
+    int64_t top = 0, best = -1, bestGap = INT64_MAX;
+    for (auto [from, to] : neighbours) {
+      if (int64_t gap = from - top; gap >= bytes && gap < bestGap) {
+        best = top;
+        bestGap = gap;
+      }
+      top = std::max(top, to);
+    }
+    int64_t offset = offsets[index] = best >= 0 ? best : top;
+    for (int64_t b = blockOf(buffer.first); b <= blockOf(buffer.last); ++b)
+      blocks[b].push_back(index);
+    Placed added{offset, offset + bytes, buffer.first, buffer.last};
+    byOffset.insert(llvm::upper_bound(byOffset, added,
+                                      [](const Placed &x, const Placed &y) {
+                                        return std::pair(x.from, x.to) <
+                                               std::pair(y.from, y.to);
+                                      }),
+                    added);
+    return added.to;
+  }
+
+  SmallVector<int64_t> takeOffsets() { return std::move(offsets); }
+
+private:
+  struct Placed {
+    int64_t from, to;    ///< bytes
+    int64_t first, last; ///< positions
+  };
+
+  /// Finds the bytes of the buffers that live together with a buffer, by
+  /// offset.
+  void findNeighbours(int index) {
+    const LiveBuffer &buffer = buffers[index];
     neighbours.clear();
+    size_t visits = 0;
+    for (int64_t b = blockOf(buffer.first); b <= blockOf(buffer.last); ++b)
+      visits += blocks[b].size();
+    if (visits >= byOffset.size()) {
+      for (const Placed &other : byOffset)
+        if (other.first <= buffer.last && buffer.first <= other.last)
+          neighbours.push_back({other.from, other.to});
+      return;
+    }
     for (int64_t b = blockOf(buffer.first); b <= blockOf(buffer.last); ++b)
       for (int other : blocks[b])
         if (seen[other] != index && buffers[other].first <= buffer.last &&
@@ -62,23 +106,8 @@ public:
                                     buffers[other].bytes, alignment))});
         }
     llvm::sort(neighbours);
-    int64_t top = 0, best = -1, bestGap = INT64_MAX;
-    for (auto [from, to] : neighbours) {
-      if (int64_t gap = from - top; gap >= bytes && gap < bestGap) {
-        best = top;
-        bestGap = gap;
-      }
-      top = std::max(top, to);
-    }
-    offsets[index] = best >= 0 ? best : top;
-    for (int64_t b = blockOf(buffer.first); b <= blockOf(buffer.last); ++b)
-      blocks[b].push_back(index);
-    return offsets[index] + bytes;
   }
 
-  SmallVector<int64_t> takeOffsets() { return std::move(offsets); }
-
-private:
   static constexpr int64_t blockSize = 32;
   int64_t blockOf(int64_t position) const {
     return (position - start) / blockSize;
@@ -89,6 +118,7 @@ private:
   SmallVector<int64_t> offsets;
   SmallVector<int> seen; ///< the last buffer whose search met this one
   SmallVector<SmallVector<int, 8>> blocks;
+  SmallVector<Placed> byOffset;
   SmallVector<std::pair<int64_t, int64_t>> neighbours;
 };
 } // namespace
@@ -120,8 +150,11 @@ OffsetAssignment heddle::assignOffsets(ArrayRef<LiveBuffer> buffers,
     });
     PlacedBuffers placed(buffers, alignment);
     int64_t peak = 0;
-    for (int index : order)
+    for (int index : order) {
       peak = std::max(peak, placed.place(index));
+      if (!best.offsets.empty() && peak >= best.peak)
+        break;
+    }
     if (best.offsets.empty() || peak < best.peak)
       best = {placed.takeOffsets(), peak};
     if (best.peak == bound)

@@ -17,6 +17,16 @@ llvm::SmallSetVector<Value, 4> heddle::getOutsideInputs(Operation *op) {
   return inputs;
 }
 
+/// Returns the names of the variables with the role of a loss.
+static llvm::DenseSet<StringAttr> findLossVariables(func::FuncOp function) {
+  llvm::DenseSet<StringAttr> names;
+  if (Operation *table = SymbolTable::getNearestSymbolTable(function))
+    for (auto variable : table->getRegion(0).getOps<VariableOp>())
+      if (variable.getRole() == VariableRole::Loss)
+        names.insert(variable.getSymNameAttr());
+  return names;
+}
+
 /// Returns the values that hold the loss, or from which later stages compute
 /// it.
 static SmallVector<Value> findLosses(func::FuncOp function) {
@@ -29,12 +39,10 @@ static SmallVector<Value> findLosses(func::FuncOp function) {
                  role.getRole() == PortRole::LossSum))
       losses.push_back(value);
   }
-  for (auto store : block.getOps<StoreOp>()) {
-    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(
-        store, store.getVariableAttr());
-    if (variable && variable.getRole() == VariableRole::Loss)
+  llvm::DenseSet<StringAttr> variables = findLossVariables(function);
+  for (auto store : block.getOps<StoreOp>())
+    if (variables.contains(store.getVariableAttr().getAttr()))
       losses.push_back(store.getValue());
-  }
   if (losses.empty())
     losses = getSentForward(function);
   if (!losses.empty() || function->hasAttr(kRoleAttrName))

@@ -84,35 +84,6 @@ ValueRange Repeater::makeBarrier(ValueRange values) {
   return barrier.getResults();
 }
 
-/// Returns whether two values are equal because they come from the same
-/// variables and constants in the same way.
-static bool areEqual(Value a, Value b) {
-  if (a == b)
-    return true;
-  Operation *x = a.getDefiningOp(), *y = b.getDefiningOp();
-  if (!x || !y || x->getName() != y->getName() || x->getNumRegions() != 0 ||
-      x->getAttrDictionary() != y->getAttrDictionary() ||
-      x->getNumOperands() != y->getNumOperands() ||
-      x->getResultTypes() != y->getResultTypes() ||
-      cast<OpResult>(a).getResultNumber() !=
-          cast<OpResult>(b).getResultNumber())
-    return false;
-  return llvm::all_of(llvm::zip(x->getOperands(), y->getOperands()),
-                      [](auto pair) {
-                        auto [first, second] = pair;
-                        return areEqual(first, second);
-                      });
-}
-
-Operation *Repeater::findSameGather(Operation *gather) {
-  for (Operation &other : forward.getBlock())
-    if (other.hasTrait<comm::Collective>() && !forward.contains(&other) &&
-        !replaced.contains(&other) &&
-        areEqual(gather->getResult(0), other.getResult(0)))
-      return &other;
-  return nullptr;
-}
-
 /// Returns whether the value depends on a variable, and not on constants alone.
 static bool dependsOnVariable(Value value) {
   Operation *maker = value.getDefiningOp();
@@ -148,7 +119,7 @@ Value Repeater::getFree(Value value) {
 Value Repeater::copyFree(Operation *maker, Value value) {
   Operation *same = nullptr;
   if (maker->hasTrait<comm::Collective>()) {
-    same = findSameGather(maker);
+    same = gathers.find(maker);
     if (same && same->isBeforeInBlock(&*builder.getInsertionPoint()))
       return same->getResult(0);
     if (!same && !communicates)
@@ -166,9 +137,12 @@ Value Repeater::copyFree(Operation *maker, Value value) {
   }
   Operation *copied = builder.clone(*maker, mapping);
   ++numRepeated;
+  if (maker->hasTrait<comm::Collective>())
+    gathers.addCopy(maker, copied);
   if (same) {
     same->getResult(0).replaceAllUsesWith(copied->getResult(0));
-    replaced.insert(same);
+    gathers.remove(same);
+    replaced.push_back(same);
   }
   return copied->getResult(cast<OpResult>(value).getResultNumber());
 }

@@ -3,7 +3,7 @@
 #ifndef HEDDLE_LIB_SCHEDULE_RECOMPUTE_REPEATER_H
 #define HEDDLE_LIB_SCHEDULE_RECOMPUTE_REPEATER_H
 
-#include "ForwardPass.h"
+#include "GatherIndex.h"
 #include "mlir/IR/Builders.h"
 
 namespace heddle {
@@ -14,7 +14,7 @@ public:
   /// If `communicates` is false, no collective is copied: a gathered weight
   /// that no op of the backward pass gathers anyway is kept.
   Repeater(const ForwardPass &forward, bool communicates)
-      : forward(forward), communicates(communicates),
+      : forward(forward), communicates(communicates), gathers(forward),
         builder(forward.getBlock().getParent()->getContext()) {}
 
   /// Inserts copies of the ops before the first op of the backward pass that
@@ -49,15 +49,13 @@ private:
   /// or the backward pass reads it anyway.
   bool isAtHand(mlir::Value value) const;
   mlir::Value copyFree(mlir::Operation *maker, mlir::Value value);
-  /// Returns an op of the backward pass that gathers the same variable in the
-  /// same way; null if there is none.
-  mlir::Operation *findSameGather(mlir::Operation *gather);
 
   const ForwardPass &forward;
   bool communicates;
+  GatherIndex gathers;
   mlir::OpBuilder builder;
   int64_t numRepeated = 0;
-  llvm::SmallSetVector<mlir::Operation *, 4> replaced; ///< by copies
+  llvm::SmallVector<mlir::Operation *> replaced; ///< by copies
 
   // The state of the group that is being copied.
   mlir::Value gradient;
