@@ -407,9 +407,10 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
                         double fixed) {
     // Each part of a batch launches what grows with the rows.
     double parts = double(candidate.subBatches);
-    double launched =
-        std::max(counts.launches + (parts - 1) * counts.growingLaunches,
-                 counts.numProducts * parts * device.launch);
+    double launched = std::max(
+        counts.launches +
+            (parts - 1) * std::min(counts.growingLaunches, counts.launches),
+        counts.numProducts * parts * device.launch);
     double least = std::max(counts.products, computing) / devices + launched;
     // Tensor parallelism splits the rest of the fixed work.
     return isRepeated

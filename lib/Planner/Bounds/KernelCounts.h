@@ -4,6 +4,10 @@
 #define HEDDLE_LIB_PLANNER_BOUNDS_KERNELCOUNTS_H
 
 #include "ProgramCounts.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/Error.h"
+#include <map>
+#include <optional>
 #include <vector>
 
 namespace heddle {
@@ -12,12 +16,29 @@ namespace heddle {
 /// order.
 using KernelSeconds = std::vector<double>;
 
-/// Sets the counts of compiled programs of one device. The first index is that
-/// of the rows, the second that of the layers. If programs of different rows
-/// have different kernels, the fewer launches count, and none of them as
-/// growing.
-void setComputing(ProgramCounts (&counts)[2][2],
-                  const KernelSeconds (&kernels)[2][2], double launch);
+/// Lower bounds of the kernels of a micro-batch on one device, as a function of
+/// its rows. All are in seconds.
+struct KernelCounts {
+  double perRow = 0, fixed = 0; ///< of all kernels, with their launches
+  double launches = 0;
+  double growingLaunches = 0; ///< of kernels whose time grows with the rows
+
+  void setIn(ProgramCounts &counts, double rows) const;
+};
+
+/// Finds the counts of programs of equal depth, by their numbers of rows. The
+/// last two have the same kernels. A program of fewer rows may have other
+/// kernels; it takes no less time, and as many launches count as the smallest
+/// program has. Returns nothing if no such function is known.
+std::optional<KernelCounts>
+fitKernels(const std::map<int64_t, KernelSeconds> &programs, double launch);
+
+/// Measures programs of 1, 2, 4 and more rows, until two of them have the same
+/// kernels. Returns nothing if there are none, or if a program cannot be
+/// compiled.
+std::optional<KernelCounts> measureKernelCounts(
+    llvm::function_ref<llvm::Expected<KernelSeconds>(int64_t rows)> measure,
+    double launch);
 
 } // namespace heddle
 

@@ -50,6 +50,26 @@ llvm::Error PlanSearch::checkStated() {
                         : llvm::Error::success();
 }
 
+/// Adds the kernels of one and two layers to the counts of such programs. If a
+/// program cannot be compiled, judging the candidates will say why.
+static void countKernels(Judge &judge, double launch,
+                         ProgramCounts (&counts)[2][2],
+                         const double (&sizes)[2]) {
+  std::optional<KernelCounts> kernels[2];
+  for (int j = 0; j < 2; ++j) {
+    kernels[j] = measureKernelCounts(
+        [&](int64_t rows) {
+          return judge.measureKernels({rows, int64_t(sizes[j])});
+        },
+        launch);
+    if (!kernels[j])
+      return;
+  }
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 2; ++j)
+      kernels[j]->setIn(counts[i][j], sizes[i]);
+}
+
 llvm::Expected<CountModel> PlanSearch::countSmallPrograms() {
   Judge &judge = judges.first();
   const ProgramToPlan &program = request.program;
@@ -74,28 +94,16 @@ llvm::Expected<CountModel> PlanSearch::countSmallPrograms() {
   }
   constexpr double sizes[2] = {1, 2};
   ProgramCounts counts[2][2];
-  KernelSeconds kernels[2][2];
-  bool isMeasured = true;
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 2; ++j) {
-      ProgramSize size{int64_t(sizes[i]), int64_t(sizes[j])};
-      llvm::Expected<ProgramCounts> small = count(size.rows, size.layers);
+      llvm::Expected<ProgramCounts> small =
+          count(int64_t(sizes[i]), int64_t(sizes[j]));
       if (!small)
         return small.takeError();
       counts[i][j] = *small;
-      isMeasured &= limits.hasBackward;
-      if (!isMeasured)
-        continue;
-      // If the program cannot be compiled, judging the candidates will say why.
-      if (llvm::Expected<KernelSeconds> measured = judge.measureKernels(size)) {
-        kernels[i][j] = std::move(*measured);
-      } else {
-        llvm::consumeError(measured.takeError());
-        isMeasured = false;
-      }
     }
-  if (isMeasured)
-    setComputing(counts, kernels, device.launch);
+  if (limits.hasBackward)
+    countKernels(judge, device.launch, counts, sizes);
   return CountModel(counts, sizes, sizes);
 }
 
@@ -111,10 +119,6 @@ SearchEntry PlanSearch::makeEntry(Candidate candidate, size_t index,
                                   const CandidateBounds &rated) {
   SearchEntry entry;
   entry.bounds = rated;
-  // Stated storage may shard variables over more devices than the candidate
-  // does.
-  if (request.stated && !request.stated->storage.empty())
-    entry.bounds.state /= double(request.devices);
   entry.counted = rated.seconds;
   entry.index = index;
   entry.stages = judges.getStagesName(candidate);
@@ -124,39 +128,45 @@ SearchEntry PlanSearch::makeEntry(Candidate candidate, size_t index,
 }
 
 /// Rates all candidates, on several threads. Each thread has a model of its
-/// own, because models keep topologies.
+/// own, because models keep topologies. The error is that of the first
+/// candidate that has one.
 static llvm::Expected<std::vector<CandidateBounds>>
 rateAll(const std::deque<Candidate> &candidates, const PlanRequest &request,
         const CountModel &counts) {
   constexpr size_t kBlock = 1024;
   std::vector<CandidateBounds> rated(candidates.size());
   std::atomic<size_t> next = 0;
-  auto run = [&]() -> llvm::Error {
+  auto run = [&]() -> std::pair<size_t, llvm::Error> {
     BoundModel model(request, counts);
     for (size_t begin = next.fetch_add(kBlock); begin < candidates.size();
          begin = next.fetch_add(kBlock))
       for (size_t i = begin; i < std::min(begin + kBlock, rated.size()); ++i) {
         llvm::Expected<CandidateBounds> bounds = model.rate(candidates[i]);
-        if (!bounds)
-          return bounds.takeError();
+        if (!bounds) {
+          // No thread begins a further block.
+          next = candidates.size();
+          return {i, bounds.takeError()};
+        }
         rated[i] = *bounds;
       }
-    return llvm::Error::success();
+    return {candidates.size(), llvm::Error::success()};
   };
   size_t numThreads = std::clamp<size_t>(candidates.size() / kBlock, 1,
                                          std::max(1u, request.threads));
-  std::vector<std::optional<llvm::Error>> problems(numThreads);
+  std::vector<std::optional<std::pair<size_t, llvm::Error>>> results(
+      numThreads);
   std::vector<std::thread> threads;
   for (size_t i = 1; i < numThreads; ++i)
-    threads.emplace_back([&, i] { problems[i].emplace(run()); });
-  problems[0].emplace(run());
+    threads.emplace_back([&, i] { results[i].emplace(run()); });
+  results[0].emplace(run());
   for (std::thread &thread : threads)
     thread.join();
-  llvm::Error all = llvm::Error::success();
-  for (std::optional<llvm::Error> &problem : problems)
-    all = llvm::joinErrors(std::move(all), std::move(*problem));
-  if (all)
-    return std::move(all);
+  llvm::sort(results,
+             [](const auto &a, const auto &b) { return a->first < b->first; });
+  for (auto &result : llvm::drop_begin(results))
+    llvm::consumeError(std::move(result->second));
+  if (results.front()->second)
+    return std::move(results.front()->second);
   return rated;
 }
 

@@ -384,6 +384,22 @@ TEST(Bounds, RepeatFixedWorkForEachMicroBatch) {
   EXPECT_GT(rate(2, 1), rate(2, 2));
 }
 
+// Programs of more rows have further kernels, which sum partial gradients of
+// biases up. Their launches do not grow with the rows.
+TEST(Bounds, HoldIfKernelsChangeWithTheRows) {
+  PlanRequest request = withBF16(makeRequest(1, 32, {2, 2048, 16, 4096, 1024}));
+  Judge judge(request);
+  EXPECT_LT(cantFail(judge.measureKernels({1, 2})).size(),
+            cantFail(judge.measureKernels({2, 2})).size());
+  BoundModel model = makeBounds(request, judge);
+  Candidate candidate = splitRows(1, Overlap::Auto);
+  candidate.microBatches = 2;
+  double bound = cantFail(model.rate(candidate)).seconds;
+  double seconds = cantFail(judge.judge(candidate, 2)).figures.seconds;
+  EXPECT_LE(bound, seconds);
+  EXPECT_GT(bound, 0.98 * seconds);
+}
+
 // The update is behind all passes, so these hide none of its exchanges.
 TEST(Bounds, AddExchangesOfTheUpdateToThePasses) {
   PlanRequest request = makeRequest(4, 8, {8, 64, 4, 256, 32});

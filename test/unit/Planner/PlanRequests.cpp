@@ -37,14 +37,19 @@ PlanRequest heddle::makeRequest(int64_t devices, int64_t rows, GptShape shape) {
 BoundModel heddle::makeBounds(const PlanRequest &request, Judge &judge) {
   constexpr double sizes[2] = {1, 2};
   ProgramCounts counts[2][2];
-  KernelSeconds kernels[2][2];
-  for (int i = 0; i < 2; ++i)
-    for (int j = 0; j < 2; ++j) {
-      ProgramSize size{int64_t(sizes[i]), int64_t(sizes[j])};
+  for (int j = 0; j < 2; ++j) {
+    auto layers = int64_t(sizes[j]);
+    std::optional<KernelCounts> kernels = measureKernelCounts(
+        [&](int64_t rows) {
+          return judge.measureKernels({rows, layers});
+        },
+        request.cluster.device.launch);
+    for (int i = 0; i < 2; ++i) {
+      ProgramSize size{int64_t(sizes[i]), layers};
       counts[i][j] = countProgram(cantFail(judge.getTrainingStep(size, 2)),
                                   request.cluster.device);
-      kernels[i][j] = cantFail(judge.measureKernels(size));
+      kernels.value().setIn(counts[i][j], sizes[i]);
     }
-  setComputing(counts, kernels, request.cluster.device.launch);
+  }
   return BoundModel(request, CountModel(counts, sizes, sizes));
 }
