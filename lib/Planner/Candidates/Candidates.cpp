@@ -56,7 +56,9 @@ std::string Candidate::getName() const {
   if (mesh.pipeline > 1 && mesh.schedule != PipelineSchedule::OneFOneB)
     text += (" --pipeline " + getScheduleName(mesh.schedule)).str();
   if (recomputeBytes > 0)
-    text += " (limit " + std::to_string(recomputeBytes >> 20) + " MiB)";
+    text += recomputeBytes < 1 << 20
+                ? " (limit " + std::to_string(recomputeBytes >> 10) + " KiB)"
+                : " (limit " + std::to_string(recomputeBytes >> 20) + " MiB)";
   if (decidesOperators)
     text += " (each operator decided)";
   if (leavesSchedule)

@@ -42,8 +42,9 @@ void PlanSearch::decideOperatorsOfBest() {
   while (pays && size_t(llvm::count_if(seen, hasNoPipeline)) < kMostDecided) {
     int64_t next = findBest(report.judged, [&](size_t index) {
       const Candidate &candidate = report.judged[index].candidate;
-      // Deciding the operators of all layers beside a limit of recomputation
-      // would compile many whole programs.
+      // Deciding the operators of a deep program beside a limit of
+      // recomputation would compile many whole programs. An open schedule has
+      // few layers.
       return !seen.count(getSizes(candidate)) && !candidate.decidesOperators &&
              candidate.recomputeBytes == 0 &&
              request.devices > candidate.mesh.pipeline &&

@@ -20,6 +20,7 @@
 namespace heddle {
 
 /// The most candidates that one answer compiles with all layers and that fit.
+/// One that fills the memory counts once, with all its limits.
 constexpr int64_t kMostWhole = 3;
 
 /// A candidate whose estimate or program of few layers exceeds the memory by

@@ -28,8 +28,9 @@ using namespace heddle;
 /// recomputation costs: at this price, as few bytes as possible are kept.
 static constexpr double kFewestBytes = 1e-6;
 
-/// The largest depth. The bytes that its layers keep fit into 64 bits.
 static constexpr double kMaxDepth = 1e6;
+/// The most bytes that count, so that sums fit into 64 bits.
+static constexpr double kMostBytes = 1e18;
 
 namespace {
 /// For each segment, the indices of the ops that run again.
@@ -192,7 +193,8 @@ int64_t Recompute::getLiveBytes(func::FuncOp function) {
     for (Value value : getKept(function, border))
       bytes += (count - 1) * getBytes(value.getType());
   if (depth > 1)
-    bytes += int64_t((depth - 1) * double(getBytesKeptByLayers(function)));
+    bytes += int64_t(std::min(
+        kMostBytes, (depth - 1) * double(getBytesKeptByLayers(function))));
   return bytes;
 }
 
