@@ -486,6 +486,7 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
   }
   result.update = update + exposedAtEnd;
   result.estimate = std::max(
-      result.seconds, (computing + exposed) * (1 + bubble) + result.update);
+      result.seconds, (computing + exposed) * (1 + bubble) + result.update +
+                          estimateTables(candidate, topology, step.all));
   return result;
 }

@@ -85,6 +85,9 @@ private:
   double estimateContext(const Candidate &candidate,
                          const MeshTopology &topology,
                          const ProgramCounts &one) const;
+  double estimateTables(const Candidate &candidate,
+                        const MeshTopology &topology,
+                        const ProgramCounts &all) const;
   double estimateContextWork(const Candidate &candidate,
                              const MeshTopology &topology,
                              const ProgramCounts &one) const;

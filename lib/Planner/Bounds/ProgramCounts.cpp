@@ -31,8 +31,8 @@ static constexpr double ProgramCounts::*kCounts[] = {
     &ProgramCounts::repeatedProducts, &ProgramCounts::repeatedAttention,
     &ProgramCounts::repeatedBefore,   &ProgramCounts::headProducts,
     &ProgramCounts::numKeys,          &ProgramCounts::queryBytes,
-    &ProgramCounts::causalAttention,  &ProgramCounts::launches,
-    &ProgramCounts::growingLaunches};
+    &ProgramCounts::sharedTables,     &ProgramCounts::causalAttention,
+    &ProgramCounts::launches,         &ProgramCounts::growingLaunches};
 
 ProgramCounts ProgramCounts::add(const ProgramCounts &a, const ProgramCounts &b,
                                  double factor) {
@@ -328,7 +328,8 @@ static bool hasNumber(StringRef name) {
       parts, [&](StringRef part) { return !part.getAsInteger(10, number); });
 }
 
-/// Counts the products of operators behind the last layer.
+/// Counts the products of operators behind the last layer, and the parameters
+/// that they share.
 void Counter::countHead(func::FuncOp function) {
   llvm::StringSet<> head;
   function.walk([&](Operation *op) {
@@ -343,6 +344,19 @@ void Counter::countHead(func::FuncOp function) {
     if (head.contains(getOpName(op)))
       counts.headProducts += getProductSeconds(op);
   });
+  // Whether products of the head read a variable, and whether others do.
+  llvm::DenseMap<StringRef, std::array<bool, 2>> readers;
+  function.walk([&](Operation *op) {
+    if (!forward.contains(op) || !isa<ShardingRuleOpInterface>(op))
+      return;
+    for (Value operand : op->getOperands())
+      if (LoadOp load = getLoad(operand))
+        readers[load.getVariable()][head.contains(getOpName(op))] = true;
+  });
+  for (auto variable : module.getOps<VariableOp>())
+    if (auto own = readers.find(variable.getSymName());
+        own != readers.end() && own->second[0] && own->second[1])
+      counts.sharedTables += double(getBytes(variable.getTensorType()));
 }
 
 void Counter::countMicroBatch(func::FuncOp function) {

@@ -31,6 +31,10 @@ struct ProgramCounts {
   /// Seconds of the products behind the last layer, in both passes. The last
   /// stage of a pipeline has them.
   double headProducts = 0;
+  /// Bytes of the parameters that products behind the last layer share with ops
+  /// before it. The first and the last stage of a pipeline exchange their
+  /// gradients.
+  double sharedTables = 0;
   /// Seconds of a whole micro-batch on one device, as compiled, if nothing is
   /// split. The planner sets it, counting does not.
   double computing = 0;

@@ -2,6 +2,8 @@
 
 #include "Bounds.h"
 #include "MeshAxes.h"
+#include "StageLinks.h"
+#include "heddle/Stages/StageSchedule.h"
 #include <algorithm>
 
 using namespace heddle;
@@ -137,6 +139,23 @@ double BoundModel::getUpdateTraffic(const Candidate &candidate,
       (candidate.zeroLevel == 1 || candidate.zeroLevel == 2))
     links.add(axes.storage, one.parameters * whole, 1);
   return links.getMost();
+}
+
+/// Estimates the exchange of the gradients of tables that the first and the
+/// last stage share. It begins when both have ended their passes.
+double BoundModel::estimateTables(const Candidate &candidate,
+                                  const MeshTopology &topology,
+                                  const ProgramCounts &all) const {
+  const DefaultMesh &mesh = candidate.mesh;
+  int64_t last = getDeviceOfStage(mesh.schedule, mesh.pipeline,
+                                  candidate.getNumStages() - 1);
+  if (last == 0 || all.sharedTables == 0)
+    return 0;
+  MeshAxes axes(mesh);
+  double parts =
+      double(topology.getSize(axes.tensor)) *
+      (candidate.zeroLevel >= 2 ? double(topology.getSize(axes.storage)) : 1);
+  return StageLinks(topology).exchange(0, last, all.sharedTables / parts);
 }
 
 /// Estimates the collectives of a step, one after the other.

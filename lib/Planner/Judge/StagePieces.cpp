@@ -1,6 +1,7 @@
 //===- StagePieces.cpp - Pipelines judged by few layers -------------------===//
 
 #include "StagePieces.h"
+#include "../Bounds/StageLinks.h"
 #include "StagePlaces.h"
 #include <algorithm>
 #include <limits>
@@ -138,11 +139,18 @@ std::vector<int64_t> StageModel::balance(const Candidate &candidate,
   return counts;
 }
 
-/// Returns the seconds from the first pass to the end of the last one. A value
-/// takes `send` seconds to the next stage and `giveBack` to the one before.
-static double play(const StageSchedule &schedule,
-                   llvm::ArrayRef<StagePiece> pieces, double send,
-                   double giveBack) {
+namespace {
+struct PlayedStep {
+  /// Seconds from the first pass to the end of the last one.
+  double passes = 0;
+  /// Seconds after them until the first and the last stage have exchanged the
+  /// gradients of a table that they share.
+  double exchange = 0;
+};
+} // namespace
+
+static PlayedStep play(const StageSchedule &schedule,
+                       llvm::ArrayRef<StagePiece> pieces, StageLinks &links) {
   int64_t numStages = schedule.getNumStages();
   constexpr double kOpen = -1;
   auto makeTable = [&] {
@@ -152,9 +160,11 @@ static double play(const StageSchedule &schedule,
   auto forward = makeTable(), backward = makeTable();
   std::vector<size_t> next(schedule.devices.size());
   std::vector<double> freeAt(schedule.devices.size());
-  auto arrive = [&](double end, int64_t from, int64_t to, double seconds) {
-    bool crosses = schedule.deviceOf[from] != schedule.deviceOf[to];
-    return end == kOpen ? kOpen : end + (crosses ? seconds : 0);
+  auto arrive = [&](double end, int64_t from, int64_t to, double bytes) {
+    int64_t source = schedule.deviceOf[from], target = schedule.deviceOf[to];
+    if (end == kOpen || source == target)
+      return end;
+    return end + links.send(source, target, bytes);
   };
   // Returns when the inputs of a task are there; kOpen: not known yet.
   auto getReady = [&](const StageTask &task) {
@@ -162,12 +172,13 @@ static double play(const StageSchedule &schedule,
     if (task.work == StageWork::BackwardWeights)
       return backward[stage][number];
     if (task.work == StageWork::Forward)
-      return stage == 0
-                 ? 0
-                 : arrive(forward[stage - 1][number], stage - 1, stage, send);
+      return stage == 0 ? 0
+                        : arrive(forward[stage - 1][number], stage - 1, stage,
+                                 pieces.front().sent);
     if (stage + 1 == numStages)
       return forward[stage][number];
-    return arrive(backward[stage + 1][number], stage + 1, stage, giveBack);
+    return arrive(backward[stage + 1][number], stage + 1, stage,
+                  pieces.back().returned);
   };
   double last = 0;
   for (bool moved = true; moved;) {
@@ -192,7 +203,13 @@ static double play(const StageSchedule &schedule,
         moved = true;
       }
   }
-  return last;
+  int64_t first = schedule.deviceOf.front(), end = schedule.deviceOf.back();
+  double table = pieces.front().exchanged / 2; // sent and received
+  if (first == end || table == 0)
+    return {last, 0};
+  double exchanged =
+      std::max(freeAt[first], freeAt[end]) + links.exchange(first, end, table);
+  return {last, std::max(0.0, exchanged - last)};
 }
 
 /// Returns the bytes of a device's slots: as many slots for kept values as are
@@ -238,21 +255,6 @@ static double getSlots(const StageSchedule &schedule, int64_t device,
   return mostKept + mostForWeights + mostPending + 2 * crossing + exchanged;
 }
 
-/// Returns the seconds in which every stage sends `bytes` to the next one
-/// (`step` 1) or to the one before (-1).
-static double getTransfer(const MeshTopology &topology, int64_t bytes,
-                          int64_t step) {
-  int64_t devices = topology.getNumDevices();
-  int64_t stage = step * devices / topology.getAxisSizes().front();
-  std::vector<int64_t> sources(devices, -1);
-  for (int64_t device = 0; device < devices; ++device)
-    if (device - stage >= 0 && device - stage < devices)
-      sources[device] = device - stage;
-  // permute() costs at least a slice if some receivers get zeros. Transfers
-  // have no such slice.
-  return topology.permute(sources, bytes).seconds;
-}
-
 llvm::Expected<PlanFigures>
 StageModel::predict(const Candidate &candidate, llvm::ArrayRef<int64_t> counts,
                     const MeshTopology &topology,
@@ -279,14 +281,13 @@ StageModel::predict(const Candidate &candidate, llvm::ArrayRef<int64_t> counts,
   llvm::Expected<StageSchedule> schedule = makeSchedule(problem);
   if (!schedule)
     return schedule.takeError();
-  double send = getTransfer(topology, int64_t(few.first.sent), 1);
-  double giveBack = getTransfer(topology, int64_t(few.last.returned), -1);
+  StageLinks links(topology);
   double update = 0;
   for (auto [place, layers] : llvm::zip(places, layersOf))
     update = std::max(update, of(place.group).getUpdate(layers));
   PlanFigures figures;
-  figures.seconds =
-      play(*schedule, pieces, send, giveBack) + scales.update * update;
+  PlayedStep step = play(*schedule, pieces, links);
+  figures.seconds = step.passes + step.exchange + scales.update * update;
   auto micro = double(candidate.microBatches);
   for (int64_t device = 0; device < mesh.pipeline; ++device) {
     StagePiece sum;
@@ -312,7 +313,8 @@ StageModel::predict(const Candidate &candidate, llvm::ArrayRef<int64_t> counts,
     }
     if (!places[device].mixed.empty())
       figures.mixed.push_back(places[device].mixed);
-    figures.exposed = std::max(figures.exposed, micro * sum.exposed);
+    figures.exposed =
+        std::max(figures.exposed, micro * sum.exposed + step.exchange);
   }
   return figures;
 }

@@ -49,7 +49,7 @@ struct StagePiece {
 struct CompiledStages {
   int64_t layers = 1; ///< of each stage
   StagePiece first, last;
-  /// Seconds of a step after the last pass of any stage: the update.
+  /// Seconds of a step after the last pass and the last transfer: the update.
   double update = 0;
 };
 

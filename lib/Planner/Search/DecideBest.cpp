@@ -1,6 +1,8 @@
 //===- DecideBest.cpp - Operators of the best meshes, one by one ----------===//
 
+#include "../Bounds/Extrapolation.h"
 #include "Search.h"
+#include <limits>
 #include <set>
 
 using namespace heddle;
@@ -10,7 +12,7 @@ using namespace heddle;
 static constexpr size_t kMostDecided = 2;
 static constexpr double kWorthDeciding = 1.15;
 /// The part of a pipeline's step that has to wait for communication for its
-/// operators to be decided.
+/// operators, or those of a mesh without a pipeline, to be decided.
 static constexpr double kWorthWaiting = 0.05;
 
 void heddle::closeSchedule(Candidate &candidate) {
@@ -22,14 +24,35 @@ void heddle::closeSchedule(Candidate &candidate) {
   candidate.leavesSchedule = false;
 }
 
+/// Returns the candidate without a pipeline that is expected to be fastest, if
+/// the best plan is a pipeline that waits for communication. Null otherwise.
+/// Over slow links, all standard plans of a mesh may take many times as long as
+/// one whose operators avoid these links, so their times say nothing of it.
+const SearchEntry *PlanSearch::findOtherMesh() const {
+  const JudgedCandidate &found = *getBest();
+  if (found.candidate.mesh.pipeline == 1 ||
+      found.figures.exposed <= kWorthWaiting * found.figures.seconds)
+    return nullptr;
+  const SearchEntry *fastest = nullptr;
+  for (const SearchEntry &entry : entries)
+    if (entry.candidate.mesh.pipeline == 1 &&
+        !entry.candidate.decidesOperators &&
+        entry.candidate.recomputeBytes == 0 &&
+        !fillsMemory(request, entry.candidate) &&
+        (!fastest || getSeconds(entry) < getSeconds(*fastest)))
+      fastest = &entry;
+  return fastest;
+}
+
 /// Decides the operators of the best meshes one by one, because the standard
 /// plan splits them all alike. A mesh that is not the best one must wait for so
 /// long that it could become the best without. Of pipelines, only the best
-/// plan's operators are decided, and only if it waits for communication. Judges
-/// the plans that may be better by more than simulations can resolve. If
-/// deciding gains nothing for the best mesh without a pipeline, no further one
-/// is tried: stages split equal layers alike, so a pipeline tells nothing of
-/// other meshes.
+/// plan's operators are decided, and only if it waits for communication. Then
+/// one mesh without a pipeline is decided in any case. Judges the plans that
+/// may be better by more than simulations can resolve. If deciding gains
+/// nothing for the best mesh without a pipeline, no further one is tried:
+/// stages split equal layers alike, so a pipeline tells nothing of other
+/// meshes.
 void PlanSearch::decideOperatorsOfBest() {
   std::set<MeshSizes> seen;
   for (const SearchEntry &entry : entries)
@@ -57,10 +80,17 @@ void PlanSearch::decideOperatorsOfBest() {
              (int64_t(index) == best ||
               report.judged[index].figures.getComputing() < getEnough());
     });
-    if (next < 0)
+    double standard = std::numeric_limits<double>::infinity();
+    Candidate candidate;
+    if (next >= 0) {
+      standard = report.judged[next].figures.seconds;
+      candidate = report.judged[next].candidate;
+    } else if (const SearchEntry *other = findOtherMesh();
+               other && llvm::none_of(seen, hasNoPipeline)) {
+      candidate = other->candidate;
+    } else {
       break;
-    double standard = report.judged[next].figures.seconds;
-    Candidate candidate = report.judged[next].candidate;
+    }
     seen.insert(getSizes(candidate));
     closeSchedule(candidate);
     candidate.decidesOperators = true;

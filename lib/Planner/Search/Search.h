@@ -99,6 +99,7 @@ private:
   void improveBounds(llvm::StringRef stages);
   void predictPipelines();
   JudgeTask makeTask(const SearchEntry &entry) const;
+  const SearchEntry *findOtherMesh() const;
   void decideOperatorsOfBest();
   void splitLargest();
   void splitUntilFits(Candidate candidate);

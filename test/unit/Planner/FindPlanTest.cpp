@@ -245,6 +245,21 @@ TEST(FindPlan, DecidesOperatorsOfStages) {
   }
 }
 
+// Over slow links, every standard plan of a mesh takes longer than a pipeline.
+// Operators that avoid these links are faster.
+TEST(FindPlan, DecidesOperatorsOfAMeshWithSlowLinks) {
+  PlanRequest request = makeRequest(4, 16, {12, 256, 4, 8192, 128});
+  slowDown(request, 1e8);
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  ASSERT_TRUE(report.plan);
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const JudgedCandidate &judged : report.judged)
+    if (judged.candidate.mesh.pipeline > 1)
+      fastest = std::min(fastest, judged.figures.seconds);
+  EXPECT_LT(report.figures.seconds, fastest / 10);
+}
+
 // A pipeline splits equal layers alike in all stages, so its decided operators
 // tell nothing of other meshes. Two of these are decided although a pipeline is
 // best.

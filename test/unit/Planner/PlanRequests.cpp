@@ -34,6 +34,16 @@ PlanRequest heddle::makeRequest(int64_t devices, int64_t rows, GptShape shape) {
   return request;
 }
 
+void heddle::slowDown(PlanRequest &request, double bandwidth) {
+  std::vector<ClusterLevel> &levels = request.cluster.levels;
+  levels.resize(1);
+  levels.front().count = 2;
+  levels.push_back(levels.front());
+  levels.back().name = "slow";
+  levels.back().bandwidth = bandwidth;
+  levels.back().links = 1;
+}
+
 BoundModel heddle::makeBounds(const PlanRequest &request, Judge &judge) {
   constexpr double sizes[2] = {1, 2};
   ProgramCounts counts[2][2];

@@ -17,6 +17,35 @@ PlanRequest makeDeepRequest(int64_t layers) {
   return makeRequest(8, 32, {layers, 256, 4, 2048, 128});
 }
 
+// The two stages that are compiled have fast links. The first and the last
+// stage of the real pipeline exchange the gradients of the table over slow
+// ones.
+TEST(Pipelines, ExchangeTablesOverTheirOwnLinks) {
+  PlanRequest request = makeRequest(4, 16, {12, 256, 4, 8192, 128});
+  slowDown(request, 1e9);
+  Judges judges(request);
+  BoundModel bounds = makeBounds(request, judges.first());
+  for (int64_t data : {1, 2}) {
+    Candidate candidate;
+    candidate.mesh.pipeline = 4 / data;
+    candidate.mesh.data = {data};
+    candidate.mesh.statesData = true;
+    candidate.mesh.schedule = PipelineSchedule::ZBH1;
+    candidate.microBatches = 8;
+    candidate.overlap = Overlap::Auto;
+    CandidateBounds bound = cantFail(bounds.rate(candidate));
+    JudgeTask task{candidate, bound.update * double(candidate.mesh.pipeline)};
+    PlanFigures few = cantFail(std::move(judges.judge(task).front()));
+    PlanFigures whole =
+        cantFail(judges.first().judge(task.candidate, 12)).figures;
+    // The table has 8 MiB.
+    EXPECT_GT(few.exposed, 8e-3);
+    EXPECT_GT(bound.estimate, 8e-3);
+    EXPECT_NEAR(few.seconds, whole.seconds, 0.05 * whole.seconds)
+        << candidate.getName();
+  }
+}
+
 // The costs of a deep pipeline follow from two pipelines of two stages.
 TEST(Pipelines, AreExtrapolatedFromFewLayers) {
   PlanRequest request = makeDeepRequest(12);
