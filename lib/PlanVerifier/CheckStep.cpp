@@ -120,17 +120,17 @@ void PlanResolver::checkPrediction() {
            llvm::join(optimizers, " or "));
   if (!setting.cluster)
     return;
+  Cluster used = setting.cluster->getFirst(plan.getNumDevices());
   if (prediction.cluster != setting.cluster->name)
     warnOf("cluster", "the cluster '" + prediction.cluster + "'",
            "'" + setting.cluster->name + "'");
   else if (!prediction.clusterHash.empty() &&
-           prediction.clusterHash != getFingerprint(*setting.cluster))
+           prediction.clusterHash != getFingerprint(used))
     warnOf("fingerprints.cluster",
            "a cluster with the fingerprint " + prediction.clusterHash,
            "one with other devices or links of the same name, '" +
                setting.cluster->name + "'");
-  int64_t bytes = prediction.getMemory(),
-          memory = setting.cluster->getStrongest().memory;
+  int64_t bytes = prediction.getMemory(), memory = used.getStrongest().memory;
   if (bytes > memory)
     warn(PlanRule::PredictedMemory, at, "$.prediction.memory",
          "the plan was predicted to need " + Twine(bytes) +

@@ -65,6 +65,10 @@ private:
   void resolveStorage();
   void resolveSplits();
   bool checkSplitOf(const PlannedOp &planned, const PlanSplit &split);
+  /// Returns the factors in which the operators of a name may run in slices:
+  /// the dimensions of the parameters that these operators read.
+  const llvm::SetVector<llvm::StringRef> &
+  getSliceableFactors(llvm::StringRef name);
 
   // ResolvePins.cpp
   void resolvePins();
@@ -108,6 +112,8 @@ private:
   /// For each op name, the names of the factors of all ops of that name, in
   /// order.
   llvm::MapVector<llvm::StringRef, llvm::SetVector<llvm::StringRef>> factorsOf;
+  /// For op names: the result of getSliceableFactors().
+  llvm::StringMap<llvm::SetVector<llvm::StringRef>> sliceable;
   std::vector<std::string> names;
   llvm::BumpPtrAllocator strings;
 };

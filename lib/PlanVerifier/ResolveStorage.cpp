@@ -81,6 +81,29 @@ void PlanResolver::resolveStorage() {
 // Splits
 //===----------------------------------------------------------------------===//
 
+const llvm::SetVector<StringRef> &
+PlanResolver::getSliceableFactors(StringRef name) {
+  auto [known, isNew] = sliceable.try_emplace(name);
+  llvm::SetVector<StringRef> &factors = known->second;
+  if (!isNew)
+    return factors;
+  for (const PlannedOp &planned : result.ops) {
+    if (getOpName(planned.op) != name)
+      continue;
+    for (auto [i, operand] : llvm::enumerate(planned.op->getOperands())) {
+      LoadOp load = findLoad(operand);
+      auto variable = load ? module.lookupSymbol<VariableOp>(load.getVariable())
+                           : VariableOp();
+      if (!variable || variable.getRole() != VariableRole::Parameter)
+        continue;
+      for (const DimensionFactors &dim : planned.rule.operands[i])
+        if (dim.size() == 1 && !planned.rule.factors[dim[0]].name.empty())
+          factors.insert(planned.rule.factors[dim[0]].name);
+    }
+  }
+  return factors;
+}
+
 bool PlanResolver::checkSplitOf(const PlannedOp &planned,
                                 const PlanSplit &split) {
   unsigned index = *planned.rule.getFactor(split.factor);
@@ -95,8 +118,21 @@ bool PlanResolver::checkSplitOf(const PlannedOp &planned,
            name);
     return false;
   }
-  if (planned.axes[index].empty())
-    return true;
+  if (planned.axes[index].empty()) {
+    const llvm::SetVector<StringRef> &factors = getSliceableFactors(name);
+    if (factors.contains(split.factor))
+      return true;
+    report(PlanRule::SlicedParameter, split.position, path,
+           factors.empty()
+               ? "\"" + name +
+                     "\" reads no parameter that slices could cut: expected "
+                     "an operator that reads one"
+               : "expected a factor of a parameter that \"" + name +
+                     "\" reads (" + llvm::join(factors, ", ") + "), got \"" +
+                     split.factor + "\"",
+           name);
+    return false;
+  }
   std::string text;
   llvm::raw_string_ostream message(text);
   message << "factor " << split.factor << " of \"" << name

@@ -59,6 +59,14 @@ ShardingRule heddle::getRule(Operation *op) {
   return rule;
 }
 
+LoadOp heddle::findLoad(Value value) {
+  Operation *source = value.getDefiningOp();
+  while (source && source->hasTrait<OpTrait::Elementwise>() &&
+         source->getNumOperands() == 1)
+    source = source->getOperand(0).getDefiningOp();
+  return dyn_cast_or_null<LoadOp>(source);
+}
+
 std::string heddle::getFactorKey(const ShardingRule &rule, unsigned factor) {
   const std::string &name = rule.factors[factor].name;
   return name.empty() ? std::to_string(factor) : name;

@@ -37,20 +37,21 @@ static std::string getAssumedCluster(const std::string &plan) {
 /// uses all of the memory that a cluster states. Returns an error text, or an
 /// empty text.
 static std::string useAssumedCluster(const PlanSearch &search,
-                                     const std::string &plan,
+                                     const PlanCommandFlags &flags,
                                      ClusterChoice &choice) {
   llvm::Expected<const Cluster &> given = choice.load();
   if (!given)
     return llvm::toString(given.takeError());
   const std::vector<int64_t> &kinds = search.report.winner.kinds;
-  const Cluster &limited = search.request.cluster;
-  std::string assumed =
-      writeCluster(kinds.empty() ? limited : orderKinds(limited, kinds));
+  // The request's cluster lacks devices that are not used.
+  Cluster limited = *given;
+  limitMemory(flags.planner, limited);
+  std::string assumed = writeCluster(orderKinds(limited, kinds));
   if (assumed == writeCluster(*given))
     return "";
   std::string path = "CLUSTER";
-  if (!plan.empty()) {
-    path = getAssumedCluster(plan);
+  if (!flags.output.empty()) {
+    path = getAssumedCluster(flags.output);
     runtime::Status status = runtime::writeFileAtomically(path, assumed);
     if (!status.ok())
       return std::string(status.message());
@@ -98,7 +99,7 @@ static int runPlan(PlanCommandFlags &flags) {
   CompileFlags compiled = flags.compile;
   if (report.plan) {
     if (std::string problem =
-            useAssumedCluster(search, flags.output, compiled.options.cluster);
+            useAssumedCluster(search, flags, compiled.options.cluster);
         !problem.empty())
       return reportError(problem);
     command = getCompileCommand(compiled, search, flags.output);

@@ -123,6 +123,10 @@ static int simulateModel(SimulateFlags &flags) {
     return exitUsage;
   if (failed(makePrograms(**module, flags)))
     return exitFailure;
+  llvm::Expected<MeshTopology> topology = makeTopology(**module, *cluster);
+  if (!topology)
+    return reportError(llvm::toString(topology.takeError()));
+  *cluster = cluster->getFirst(topology->getNumDevices());
   llvm::Expected<std::vector<CallList>> lists = getEntry(**module, flags.entry);
   if (!lists)
     return reportError("--entry: " + llvm::toString(lists.takeError()));

@@ -29,6 +29,11 @@ public:
   /// long as any copy of this choice. Invalid if isNone().
   llvm::Expected<const Cluster &> load() const;
 
+  /// Leaves the devices of the loaded cluster from number `used` on out of
+  /// this choice, but not of its copies (see Cluster::getFirst). The name
+  /// stays.
+  void keepFirst(int64_t used);
+
   /// Returns the reshardings on a mesh on this cluster (see
   /// ReshardingPlanner). Keeps those of the latest meshes. Invalid if isNone().
   llvm::Expected<std::shared_ptr<KnownReshardings>>

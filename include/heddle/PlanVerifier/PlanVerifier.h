@@ -40,6 +40,7 @@ enum class PlanRule {
   Dimension,       ///< a dimension of a variable that the glob matches
   Slices,          ///< no more slices than elements
   SlicedAxis,      ///< a factor that runs in slices is not split
+  SlicedParameter, ///< a factor that runs in slices cuts a parameter
   PinnedResult,    ///< a pinned operator has a result with named factors
   Effect,          ///< a priority is of operators that have entries
   Stages,          ///< as many stages for each device of the pipeline

@@ -124,6 +124,15 @@ struct PlanRequest {
   Verification verification = Verification::LastPhase;
   /// The answer does not depend on the number of threads.
   unsigned threads = 1;
+
+  /// Plans for the first `count` devices of the cluster only. The memory that
+  /// each device may use becomes that of these devices.
+  void useFirst(int64_t count) {
+    Cluster used = cluster.getFirst(count);
+    memory += used.device.memory - cluster.device.memory;
+    cluster = std::move(used);
+    devices = count;
+  }
 };
 
 //===----------------------------------------------------------------------===//

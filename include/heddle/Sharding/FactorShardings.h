@@ -45,6 +45,10 @@ MeshRef getMesh(mlir::ModuleOp module);
 /// rule without factors: every device repeats the op.
 ShardingRule getRule(mlir::Operation *op);
 
+/// Returns the load that makes a value, directly or through elementwise ops of
+/// one operand, such as casts. Null if there is none.
+LoadOp findLoad(mlir::Value value);
+
 /// Returns the key of a factor in `heddle.factors`: its name, or its index.
 std::string getFactorKey(const ShardingRule &rule, unsigned factor);
 

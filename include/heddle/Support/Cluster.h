@@ -128,6 +128,34 @@ struct Cluster {
     return strongest;
   }
 
+  /// Returns a device that does not exceed any device of the cluster in any
+  /// figure. `groups` is not empty.
+  ClusterDevice getWeakest() const {
+    ClusterDevice weakest = groups.front().device;
+    for (const ClusterGroup &group : groups)
+      weakest = getWeaker(weakest, group.device);
+    return weakest;
+  }
+
+  /// Returns the cluster for programs of its first `used` devices: `device` and
+  /// `groups` are those of these devices. The levels, which say how far devices
+  /// are apart, stay.
+  Cluster getFirst(int64_t used) const {
+    if (groups.empty() || used < 1)
+      return *this;
+    Cluster first = *this;
+    first.groups.clear();
+    for (const ClusterGroup &group : groups) {
+      if (used <= 0)
+        break;
+      first.groups.push_back({group.device, std::min(group.count, used)});
+      used -= group.count;
+    }
+    first.device =
+        first.groups.size() == groups.size() ? device : first.getWeakest();
+    return first;
+  }
+
   /// Returns the figures that all of these devices reach: those of their kind,
   /// or with several kinds the weakest in each figure.
   ClusterDevice getDeviceOf(const std::vector<int64_t> &numbers) const {

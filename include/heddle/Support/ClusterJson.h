@@ -224,9 +224,7 @@ private:
                                     std::to_string(cluster.getNumDevices()) +
                                     " devices of $.levels, got " +
                                     std::to_string(count));
-    cluster.device = cluster.groups.front().device;
-    for (const ClusterGroup &group : cluster.groups)
-      cluster.device = getWeaker(cluster.device, group.device);
+    cluster.device = cluster.getWeakest();
     if (cluster.device.peak.empty())
       return error("$.devices",
                    "expected an element type in the peak of every kind");

@@ -52,6 +52,16 @@ llvm::Expected<const Cluster &> ClusterChoice::load() const {
   return *state->cluster;
 }
 
+void ClusterChoice::keepFirst(int64_t used) {
+  const Cluster &cluster = llvm::cantFail(load());
+  if (cluster.groups.empty())
+    return; // all devices are equal
+  auto kept = std::make_shared<State>();
+  kept->name = state->name;
+  kept->cluster = cluster.getFirst(used);
+  state = std::move(kept);
+}
+
 llvm::Expected<std::shared_ptr<KnownReshardings>>
 ClusterChoice::getReshardings(llvm::ArrayRef<int64_t> axisSizes,
                               AxisMask closed) const {

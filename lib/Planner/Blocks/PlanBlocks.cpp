@@ -110,14 +110,62 @@ static solver::Problem makeProblem(ArrayRef<Instance> blocks,
   return problem;
 }
 
+/// Returns a glob of a strategy with a block's name.
+static std::string fillIn(std::string glob, StringRef block) {
+  for (size_t at = glob.find(kBlock.str()); at != std::string::npos;
+       at = glob.find(kBlock.str()))
+    glob.replace(at, kBlock.size(), block.str());
+  return glob;
+}
+
+/// Checks that in each block, the globs of all strategies match something, also
+/// those of strategies that are not chosen.
+static llvm::Error checkGlobs(ModuleOp module, ArrayRef<Instance> blocks,
+                              const BlockProfile &profile) {
+  std::vector<std::string> operators, variables;
+  module.walk([&](ShardingRuleOpInterface op) {
+    if (StringRef name = getOpName(op);
+        !name.empty() && !llvm::is_contained(operators, name))
+      operators.push_back(name.str());
+  });
+  for (auto variable : module.getOps<VariableOp>())
+    variables.push_back(variable.getSymName().str());
+  std::string problem;
+  for (const Instance &block : blocks) {
+    size_t at = block.measured - profile.blocks.data();
+    for (auto [i, strategy] : llvm::enumerate(block.measured->strategies)) {
+      auto check = [&](const auto &entries, const char *key, const char *what,
+                       ArrayRef<std::string> names) {
+        for (const auto &entry : entries) {
+          std::string glob = fillIn(entry.glob, block.name);
+          if (!problem.empty() || llvm::any_of(names, [&](StringRef name) {
+                return matchesGlob(glob, name);
+              }))
+            continue;
+          StringRef nearest = findNearestName(glob, names);
+          problem =
+              profile.source + ": $.blocks[" + std::to_string(at) +
+              "].strategies[" + std::to_string(i) + "]." + key + "[\"" +
+              entry.glob + "\"]: no " + what +
+              " has such a name in the block '" + block.name + "'" +
+              (nearest.empty() ? ""
+                               : "; the nearest is '" + nearest.str() + "'");
+        }
+      };
+      check(strategy.operators, "operators", "operator", operators);
+      check(strategy.storage, "storage", "variable", variables);
+    }
+  }
+  return problem.empty() ? llvm::Error::success()
+                         : llvm::createStringError(problem);
+}
+
 /// Adds a strategy's entries to a plan, with the block's name in their globs.
 template <typename EntryT>
 static void addEntries(std::vector<EntryT> &entries,
                        const std::vector<EntryT> &added, StringRef block) {
   for (EntryT entry : added) {
-    for (size_t at = entry.glob.find(kBlock.str()); at != std::string::npos;
-         at = entry.glob.find(kBlock.str()))
-      entry.glob.replace(at, kBlock.size(), block.str());
+    entry.glob = fillIn(std::move(entry.glob), block);
     llvm::erase_if(
         entries, [&](const EntryT &other) { return other.glob == entry.glob; });
     entries.push_back(std::move(entry));
@@ -130,6 +178,8 @@ llvm::Expected<BlocksAnswer> heddle::planBlocks(ModuleOp module,
   llvm::Expected<std::vector<Instance>> blocks = findBlocks(module, profile);
   if (!blocks)
     return blocks.takeError();
+  if (llvm::Error problem = checkGlobs(module, *blocks, profile))
+    return problem;
   BlocksAnswer answer;
   solver::Assignment chosen;
   if (memory >= profile.bytes) {

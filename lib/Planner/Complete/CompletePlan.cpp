@@ -1,6 +1,7 @@
 //===- CompletePlan.cpp - Plans of which the user states a part -----------===//
 
 #include "CompletePlan.h"
+#include "../Bounds/ProgramCounts.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/PlanVerifier/PlanVerifier.h"
 #include "heddle/Simulate/Report.h"
@@ -396,7 +397,35 @@ llvm::Error heddle::verifyPins(const PlanPins &pins, ModuleOp module) {
   return llvm::Error::success();
 }
 
-llvm::Error heddle::verifyStated(const Plan &stated, ModuleOp module) {
+/// Returns the error of the first stated operators that are split although the
+/// same glob is pinned as replicated. Of globs that differ, the most specific
+/// one decides.
+static llvm::Error checkReplicated(const Plan &stated, const PlanPins &pins,
+                                   ModuleOp module) {
+  for (const FactorEntry &entry : stated.operators) {
+    if (!llvm::is_contained(pins.replicated, entry.glob))
+      continue;
+    std::set<std::string> ofWeights;
+    module.walk([&](ShardingRuleOpInterface op) {
+      if (matchesGlob(entry.glob, getOpName(op)))
+        for (const Factor &factor : op.getShardingRule().factors)
+          if (isTensorRole(factor.role))
+            ofWeights.insert(factor.name);
+    });
+    for (const FactorAssignment &assignment : entry.assignments)
+      if (!assignment.axes.empty() && ofWeights.count(assignment.key))
+        return llvm::createStringError(
+            stated.source + ":" + std::to_string(assignment.position.line) +
+            ":" + std::to_string(assignment.position.column) + ": " +
+            getPlanPath("operators", entry.glob, assignment.key) +
+            ": contradicts what is pinned already: --pin " + entry.glob +
+            "=replicated");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error heddle::verifyStated(const Plan &stated, const PlanPins &pins,
+                                 ModuleOp module) {
   Plan plan = stated;
   // The sizes of the mesh are not known yet, but the names of its axes are.
   if (!isStated(stated, "mesh"))
@@ -416,6 +445,6 @@ llvm::Error heddle::verifyStated(const Plan &stated, ModuleOp module) {
                      problem.path + ": " + problem.message);
   }
   if (errors.empty())
-    return llvm::Error::success();
+    return checkReplicated(stated, pins, module);
   return llvm::createStringError(llvm::join(errors, "\n"));
 }

@@ -23,8 +23,10 @@ void completePlan(Plan &plan, const Plan &stated,
 llvm::Error verifyPins(const PlanPins &pins, mlir::ModuleOp module);
 
 /// Verifies the stated part against a program with all layers. The error lists
-/// all problems.
-llvm::Error verifyStated(const Plan &stated, mlir::ModuleOp module);
+/// all problems. A part that splits the operators of a glob that `pins` keeps
+/// replicated is an error, too.
+llvm::Error verifyStated(const Plan &stated, const PlanPins &pins,
+                         mlir::ModuleOp module);
 
 } // namespace heddle
 

@@ -50,7 +50,7 @@ llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
   int64_t leastBound = std::numeric_limits<int64_t>::max();
   for (int64_t devices : getDeviceCounts(request.cluster, request.devices)) {
     PlanRequest sized = request;
-    sized.devices = devices;
+    sized.useFirst(devices);
     size_t numLimits = 0;
     int64_t judged = 0, compiled = 0;
     std::string why;
@@ -76,7 +76,7 @@ llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
                                         : "nothing fits; the least found is ") +
                   std::to_string(needed) + " bytes, with " +
                   report.winner.getName() +
-                  (report.isWorkUsedUp && report.memoryBound <= request.memory
+                  (report.isWorkUsedUp && report.memoryBound <= sized.memory
                        ? "; --work " + std::to_string(request.mostCompiled) +
                              " is used up: a candidate that was not compiled "
                              "may fit"

@@ -3,6 +3,7 @@
 #include "SplitOptions.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/PlanVerifier/PlanVerifier.h"
+#include "heddle/Sharding/FactorShardings.h"
 #include "heddle/Simulate/Report.h"
 #include "llvm/ADT/MapVector.h"
 #include <map>
@@ -10,14 +11,10 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Returns the parameter that a value is, directly or through elementwise ops
-/// of one operand, such as casts. Null if it is none.
+/// Returns the parameter that findLoad() of a value loads. Null if there is
+/// none.
 static VariableOp findParameter(Value value, const SymbolTable &symbols) {
-  Operation *source = value.getDefiningOp();
-  while (source && source->hasTrait<OpTrait::Elementwise>() &&
-         source->getNumOperands() == 1)
-    source = source->getOperand(0).getDefiningOp();
-  auto load = dyn_cast_or_null<LoadOp>(source);
+  LoadOp load = findLoad(value);
   if (!load)
     return {};
   auto variable = symbols.lookup<VariableOp>(load.getVariable());

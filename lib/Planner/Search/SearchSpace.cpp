@@ -46,7 +46,7 @@ llvm::Error PlanSearch::checkStated() {
     return step.takeError();
   if (llvm::Error problem = verifyPins(request.pins, *step))
     return problem;
-  return request.stated ? verifyStated(*request.stated, *step)
+  return request.stated ? verifyStated(*request.stated, request.pins, *step)
                         : llvm::Error::success();
 }
 

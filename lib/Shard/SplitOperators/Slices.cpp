@@ -89,16 +89,6 @@ LogicalResult Slices::cut(VariableOp variable, const Cut &cut,
   return success();
 }
 
-/// Returns the load that makes the value, directly or through elementwise ops
-/// of one operand.
-static LoadOp findLoad(Value value) {
-  Operation *source = value.getDefiningOp();
-  while (source && source->hasTrait<OpTrait::Elementwise>() &&
-         source->getNumOperands() == 1)
-    source = source->getOperand(0).getDefiningOp();
-  return dyn_cast_or_null<LoadOp>(source);
-}
-
 LogicalResult Slices::readOp(Operation *op, SplitAttr split) {
   ShardingRule rule = getRule(op);
   std::optional<unsigned> factor = rule.getFactor(split.getFactor().getValue());

@@ -76,6 +76,27 @@ TEST(Cluster, DevicesOfSeveralKinds) {
   EXPECT_EQ(strongest.peak.at("f32"), 4e13);
 }
 
+TEST(Cluster, FirstDevicesHaveTheirOwnFigures) {
+  ClusterDevice x{"x", 8, 300, 1, {{"f32", 2}, {"bf16", 4}}};
+  ClusterDevice y{"y", 16, 100, 2, {{"f32", 20}, {"bf16", 40}}};
+  ClusterDevice z{"z", 1, 10, 3, {{"f32", 1}}};
+  Cluster cluster{"c", {}, {{"a", 6, 0, 1}}};
+  cluster.groups = {{x, 2}, {y, 2}, {z, 2}};
+  cluster.device = cluster.getWeakest();
+  Cluster three = cluster.getFirst(3);
+  ASSERT_EQ(three.groups.size(), 2u);
+  EXPECT_EQ(three.groups[1].count, 1);
+  EXPECT_EQ(three.device.memory, 8);
+  EXPECT_EQ(three.device.memoryBandwidth, 100);
+  EXPECT_EQ(three.device.launch, 2);
+  EXPECT_EQ(three.device.peak.at("bf16"), 4);
+  EXPECT_EQ(three.getStrongest().memory, 16);
+  EXPECT_EQ(three.getNumDevices(), 6);
+  EXPECT_EQ(cluster.getFirst(6).device.memory, 1);
+  EXPECT_EQ(cluster.getFirst(6).groups.size(), 3u);
+  EXPECT_EQ(cluster.getFirst(2).groups.size(), 1u);
+}
+
 TEST(Cluster, EfficienciesScaleRates) {
   auto parse = [](llvm::StringRef from, llvm::StringRef to) {
     return llvm::cantFail(parseCluster(textWith(from, to), "c.json"));

@@ -247,9 +247,10 @@ static bool useStated(const CompileFlags &flags, const std::string &path,
   return true;
 }
 
-/// Limits the memory of each device to `bytes`. If devices differ, none gets
-/// more than the cluster states. If they are equal, they may get more.
-static void limitMemory(Cluster &cluster, int64_t bytes) {
+void tools::limitMemory(const PlannerFlags &planner, Cluster &cluster) {
+  if (planner.memory.empty())
+    return;
+  int64_t bytes = *parseBytes(planner.memory);
   cluster.device.memory =
       cluster.groups.empty() ? bytes : std::min(cluster.device.memory, bytes);
   for (ClusterGroup &group : cluster.groups)
@@ -274,18 +275,10 @@ static int makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
   if (request.devices > cluster->getNumDevices())
     return reportUsage("--devices: " + describeTooManyDevices(request, ""));
   // The scheduler keeps live tensors within the device's memory.
-  if (!planner.memory.empty())
-    limitMemory(request.cluster, *parseBytes(planner.memory));
+  limitMemory(planner, request.cluster);
   request.memory = request.cluster.device.memory;
   request.training = flags.options.training;
   request.training.seed = flags.model.seed;
-  if (request.training.bf16 && !cluster->device.peak.count("bf16")) {
-    reportError("--bf16: the cluster '" + cluster->name +
-                "' states no rate of bf16 for every device: add it to "
-                "device.peak of the cluster's file (`heddle info CLUSTER` "
-                "prints a preset as one)");
-    return exitFailure;
-  }
   if (flags.options.verification == Verification::EachPass)
     request.verification = Verification::EachPass;
   request.mostCompiled = planner.mostCompiled;
@@ -321,6 +314,14 @@ static int makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
           "--pin micro-batches=" + std::to_string(*request.pins.microBatches) +
           " contradicts --micro-batches " + std::to_string(stated));
     request.pins.microBatches = stated;
+  }
+  request.useFirst(request.devices);
+  if (request.training.bf16 && !request.cluster.device.peak.count("bf16")) {
+    reportError("--bf16: the cluster '" + cluster->name +
+                "' states no rate of bf16 for every device: add it to "
+                "device.peak of the cluster's file (`heddle info CLUSTER` "
+                "prints a preset as one)");
+    return exitFailure;
   }
   return exitSuccess;
 }

@@ -40,6 +40,11 @@ struct PlanSearch {
   std::vector<BatchPoint> batches;
 };
 
+/// Limits the memory of each device to `planner.memory`, if given. If devices
+/// differ, none gets more than the cluster states. If they are equal, they may
+/// get more.
+void limitMemory(const PlannerFlags &planner, Cluster &cluster);
+
 /// Searches for the best plan of a model on the cluster of the flags. Shows
 /// progress on standard error. Ctrl-C ends the search with the best plan so
 /// far. With `choosesBatch`, rows that neither --batch nor the program states

@@ -124,9 +124,12 @@ void tools::printPlanReport(const PlanSearch &search,
                                              : "");
     llvm::outs() << "\n"
                  << showBound(search)
-                 << llvm::format("memory of each device (%.1f MiB may be "
-                                 "used)\n",
-                                 inMiB(request.memory + figures.extraMemory));
+                 << llvm::format("memory of each device (%.1f MiB may be used",
+                                 inMiB(request.memory + figures.extraMemory))
+                 << (report.isExtrapolated
+                         ? "; extrapolated from few layers, so it may be "
+                           "exceeded)\n"
+                         : ")\n");
     if (report.blocks.empty())
       printMemory(figures.memory);
     else

@@ -171,6 +171,12 @@ static int checkClusterHas(const CompileFlags &flags, int64_t devices) {
                      "' has, got " + std::to_string(devices));
 }
 
+/// Restricts the chosen cluster, if any, to the devices of the mesh or plan.
+static void keepUsedDevices(CompileOptions &options, int64_t devices) {
+  if (!options.cluster.isNone())
+    options.cluster.keepFirst(devices);
+}
+
 /// Reads the flags of readPlanFlags() for the first time.
 static int readPlan(CompileFlags &flags) {
   if (int code = checkModelFlags(flags.model); code != exitSuccess)
@@ -206,6 +212,7 @@ static int readPlan(CompileFlags &flags) {
       return exitFailure;
     }
     usePrediction(flags, *plan);
+    keepUsedDevices(options, plan->getNumDevices());
     return canRun(flags, plan->getNumDevices()) ? exitSuccess : exitFailure;
   }
   if (!flags.mesh.empty()) {
@@ -268,6 +275,7 @@ static int readPlan(CompileFlags &flags) {
   int64_t devices = options.mesh.getNumDevices();
   if (int code = checkClusterHas(flags, devices); code != exitSuccess)
     return code;
+  keepUsedDevices(options, devices);
   return canRun(flags, devices) ? exitSuccess : exitFailure;
 }
 
@@ -283,6 +291,7 @@ int tools::resolvePlan(CompileFlags &flags) {
     reportError(llvm::toString(plan.takeError()));
     return exitFailure;
   }
+  keepUsedDevices(flags.options, plan->getNumDevices());
   return canRun(flags, plan->getNumDevices()) ? exitSuccess : exitFailure;
 }
 
