@@ -14,8 +14,8 @@ namespace heddle {
 PlanRequest makeRequest(int64_t devices, int64_t rows,
                         GptShape shape = {4, 64, 4, 256, 32});
 
-/// Makes the cluster of a request two pairs of devices. Between the pairs, links
-/// have the given bytes of a second.
+/// Makes the cluster of a request two pairs of devices. Between the pairs,
+/// links have the given bytes of a second.
 void slowDown(PlanRequest &request, double bandwidth);
 
 /// Counts four small programs for the request's bounds.
