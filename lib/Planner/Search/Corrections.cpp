@@ -44,10 +44,16 @@ CandidateKeys CorrectionKeyMaker::get(const Candidate &candidate) {
   bool isPipeline = mesh.pipeline > 1, splits = splitsBackward(mesh.schedule);
   int64_t attention = int64_t(mesh.attention);
   int64_t rowsOfDevice = rows / candidate.microBatches / data;
+  // What each micro-batch exchanges: nothing, sums of gradients, or weights,
+  // too.
+  int64_t exchanges = candidate.zeroLevel >= 3 ? 2
+                      : candidate.zeroLevel == 2 && candidate.microBatches > 1
+                          ? 1
+                          : 0;
   // The first choice keeps the keys of time and memory apart.
   CandidateKeys keys;
   keys.time = number({{0, isPipeline, splits, tensor > 1, mesh.context > 1},
-                      {mesh.sequence, candidate.zeroLevel >= 3},
+                      {mesh.sequence, exchanges},
                       {tensor, mesh.context, attention},
                       {recompute, candidate.subBatches},
                       {rowsOfDevice}});

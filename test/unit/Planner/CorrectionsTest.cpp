@@ -39,6 +39,22 @@ TEST(Corrections, OfTimesTellGatheredWeightsApart) {
   EXPECT_EQ(times.get(keys.get(makeCandidate(2, 2, 1)).time).factor, 1.5);
 }
 
+// With several micro-batches, ZeRO 2 sums gradients up in each of them.
+TEST(Corrections, OfTimesTellSumsOfEachMicroBatchApart) {
+  CorrectionKeyMaker keys(8);
+  Candidate alike = makeCandidate(2, 2, 0), once = makeCandidate(2, 2, 1),
+            always = makeCandidate(2, 2, 2);
+  alike.microBatches = once.microBatches = always.microBatches = 4;
+  Corrections times;
+  times.learn(keys.get(alike).time, 1.5);
+  times.learn(keys.get(always).time, 2.5);
+  EXPECT_EQ(times.get(keys.get(once).time).factor, 1.5);
+  // Without further micro-batches, all sum gradients up once.
+  once.microBatches = always.microBatches = 1;
+  times.learn(keys.get(always).time, 3.5);
+  EXPECT_EQ(times.get(keys.get(once).time).factor, 3.5);
+}
+
 // What stays in memory depends on recomputation more than on the mesh.
 TEST(Corrections, OfMemoryPreferRecomputation) {
   Candidate layer = makeCandidate(1, 4, 0), wanted = makeCandidate(2, 2, 1);
