@@ -21,7 +21,7 @@ Candidate makeCandidate(int64_t data, int64_t tensor, int64_t zeroLevel) {
 TEST(Corrections, OfTimesPreferTheMeshToTheSchedule) {
   Candidate open = makeCandidate(2, 2, 1), other = makeCandidate(1, 4, 0);
   open.leavesSchedule = other.leavesSchedule = true;
-  Candidate same = makeCandidate(2, 2, 2);
+  Candidate same = makeCandidate(2, 2, 0);
   same.microBatches = 2;
   CorrectionKeyMaker keys(8);
   Corrections times;
