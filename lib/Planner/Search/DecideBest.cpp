@@ -14,6 +14,8 @@ static constexpr double kWorthDeciding = 1.15;
 /// The part of a pipeline's step that has to wait for communication for its
 /// operators, or those of a mesh without a pipeline, to be decided.
 static constexpr double kWorthWaiting = 0.05;
+/// The most numbers of micro-batches for which a mesh's operators are decided.
+static constexpr size_t kMostMicroBatches = 4;
 
 void heddle::closeSchedule(Candidate &candidate) {
   ScheduleVariant variant = candidate.getSchedule();
@@ -94,11 +96,27 @@ void PlanSearch::decideOperatorsOfBest() {
     seen.insert(getSizes(candidate));
     closeSchedule(candidate);
     candidate.decidesOperators = true;
-    llvm::Expected<SearchEntry> entry =
-        makeEntry(std::move(candidate), entries.size());
+    std::optional<size_t> decided = judgeDecided(std::move(candidate));
+    if (!decided)
+      continue;
+    const JudgedCandidate &judged = report.judged[*decided];
+    if (judged.candidate.mesh.pipeline == 1)
+      pays = !judged.error.empty() || judged.figures.seconds < standard;
+  }
+}
+
+/// Judges a candidate whose operators are decided one by one, if it may be
+/// better by more than simulations can resolve. Where devices repeat work to
+/// avoid slow links, they keep more. So if the plan is better but needs too
+/// much memory, it is judged with more micro-batches, too. Returns the index of
+/// the last judgement, if any.
+std::optional<size_t> PlanSearch::judgeDecided(Candidate candidate) {
+  std::optional<size_t> last;
+  for (size_t tries = 0; tries < kMostMicroBatches; ++tries) {
+    llvm::Expected<SearchEntry> entry = makeEntry(candidate, entries.size());
     if (!entry) {
       llvm::consumeError(entry.takeError());
-      continue;
+      return last;
     }
     // Only the bound of the time holds for all plans of the mesh. The times of
     // compiled stages are those of standard plans.
@@ -108,11 +126,27 @@ void PlanSearch::decideOperatorsOfBest() {
     ++report.candidates;
     entries.push_back(std::move(*entry));
     if (entries.back().bounds.seconds >= getEnough())
-      continue;
-    size_t index = report.judged.size();
+      return last;
+    last = report.judged.size();
     judgeBeside({&entries.back()});
-    const JudgedCandidate &decided = report.judged[index];
-    if (decided.candidate.mesh.pipeline == 1)
-      pays = !decided.error.empty() || decided.figures.seconds < standard;
+    const JudgedCandidate &judged = report.judged[*last];
+    std::optional<int64_t> next = findMoreMicroBatches(candidate);
+    if (!judged.error.empty() || judged.fits || !next ||
+        judged.figures.seconds >= getEnough())
+      return last;
+    candidate.microBatches = *next;
   }
+  return last;
+}
+
+/// Returns the least larger number of micro-batches of a candidate's mesh.
+std::optional<int64_t>
+PlanSearch::findMoreMicroBatches(const Candidate &candidate) const {
+  std::optional<int64_t> least;
+  for (const SearchEntry &entry : entries)
+    if (getSizes(entry.candidate) == getSizes(candidate) &&
+        entry.candidate.microBatches > candidate.microBatches)
+      least = std::min(least.value_or(entry.candidate.microBatches),
+                       entry.candidate.microBatches);
+  return least;
 }

@@ -101,6 +101,8 @@ private:
   JudgeTask makeTask(const SearchEntry &entry) const;
   const SearchEntry *findOtherMesh() const;
   void decideOperatorsOfBest();
+  std::optional<size_t> judgeDecided(Candidate candidate);
+  std::optional<int64_t> findMoreMicroBatches(const Candidate &candidate) const;
   void splitLargest();
   void splitUntilFits(Candidate candidate);
   void splitFurther(size_t current);
