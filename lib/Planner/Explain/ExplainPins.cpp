@@ -385,8 +385,9 @@ static std::string findAlternatives(const PlanRequest &request,
     return true;
   };
   // The devices may split as many rows. A program of fixed rows is a
-  // micro-batch, so more rows of a step do not help.
-  if (!request.program.microBatchRows) {
+  // micro-batch, so more rows of a step do not help. If the number of
+  // micro-batches is pinned, --batch may be the rows of one.
+  if (!request.program.microBatchRows && !request.pins.microBatches) {
     for (int64_t fewer = rows - 1; fewer >= 1 && fewer > rows - other.devices;
          --fewer)
       if (tryRows(fewer))
@@ -409,6 +410,6 @@ std::string heddle::explainDevices(const PlanRequest &request,
   std::string text = PinExplainer(alone, limits).explainAxes();
   std::string alternatives = findAlternatives(request, limits);
   if (!alternatives.empty())
-    text += "; possible: " + alternatives;
+    text += (text.empty() ? "possible: " : "; possible: ") + alternatives;
   return text;
 }

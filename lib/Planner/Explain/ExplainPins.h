@@ -14,7 +14,8 @@ namespace heddle {
 std::string explainPins(const PlanRequest &request, const SplitLimits &limits);
 
 /// Returns why no mesh of the devices divides the program, for a request
-/// without pins, and the nearest numbers of devices and rows that have a mesh.
+/// whose pins are each possible, and the nearest numbers of devices and rows
+/// that have a mesh.
 std::string explainDevices(const PlanRequest &request,
                            const SplitLimits &limits);
 

@@ -240,8 +240,9 @@ llvm::Error PlanSearch::explainInfeasible() {
                                      judged.candidate.getName() + ": " +
                                      judged.error);
     bool hasPins = request.pins.hasAny() || request.stated;
-    std::string reasons = hasPins ? explainPins(request, limits)
-                                  : explainDevices(request, limits);
+    std::string reasons = hasPins ? explainPins(request, limits) : "";
+    if (reasons.empty())
+      reasons = explainDevices(request, limits);
     return llvm::createStringError(
         "no mesh of " + std::to_string(request.devices) +
         " devices divides the program" +
