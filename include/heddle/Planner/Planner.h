@@ -279,6 +279,9 @@ struct PlanReport {
   std::optional<Plan> plan;
   Candidate winner;
   PlanFigures figures; ///< of the winner
+  /// A lower bound of the winner's seconds if no device repeated the work of
+  /// another one.
+  double divided = 0;
   /// Whether the figures are those of few layers, extrapolated.
   bool isExtrapolated = false;
   /// No candidate of the search space takes less: the least of the lower bounds

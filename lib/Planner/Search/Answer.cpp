@@ -189,6 +189,7 @@ llvm::Error PlanSearch::recordWinner() {
     return plan.takeError();
   report.winner = winner.candidate;
   report.figures = winner.figures;
+  report.divided = winner.bound;
   report.isExtrapolated = !winner.isWhole;
   report.bound = std::min(getBound(), report.figures.seconds);
   report.boundPredictions = countPredictions();

@@ -82,6 +82,24 @@ static std::vector<std::string> getKinds(const PlanSearch &search) {
   return names;
 }
 
+/// Prints that devices repeat work, if they do so for much of a step. Standard
+/// plans divide all large work. Decided operators may avoid slow links so.
+static void printRepeats(const PlanSearch &search) {
+  constexpr double kMuch = 1.5;
+  const PlanReport &report = search.report;
+  double computing = report.figures.getComputing();
+  if (!report.winner.decidesOperators ||
+      !search.request.cluster.groups.empty() ||
+      computing <= kMuch * report.divided)
+    return;
+  llvm::outs() << "devices repeat work instead of exchanging values: each "
+                  "computes for "
+               << formatSeconds(computing, kStepDigits) << ", which could be "
+               << formatSeconds(report.divided, kStepDigits)
+               << " if all work were divided; fewer devices may be as fast "
+                  "(--devices, --front)\n";
+}
+
 /// Returns the line about the time of other plans. If the bound rests on
 /// predictions, or is that of standard plans although a part of the plan is
 /// stated, the line promises nothing.
@@ -148,6 +166,7 @@ void tools::printPlanReport(const PlanSearch &search,
                            ? ""
                            : "; further rounds might decide otherwise")
                    << "\n";
+    printRepeats(search);
     if (!report.winner.kinds.empty())
       llvm::outs() << "kinds of device along the pipeline: "
                    << llvm::join(getKinds(search), ", ")
@@ -266,6 +285,8 @@ void tools::writePlanReport(const PlanSearch &search,
     out.attribute("limit", request.memory);
     out.attribute("options", report.winner.getName());
     out.attribute("micro_batches", report.winner.microBatches);
+    if (report.plan && !request.blocks)
+      out.attribute("divided", report.divided);
     if (request.blocks) {
       // A profile of blocks says neither how long a step waits nor what the
       // bytes hold.
