@@ -21,19 +21,28 @@ public:
   /// unit receives the parts of the other U - 1 units. If members exchange
   /// parts (all-to-all), it receives its share of these parts.
   void add(AxisMask axes, double bytes, double times, bool exchanges = false) {
+    addShared(axes, axes, bytes, times, exchanges);
+  }
+  /// Adds collectives like add(), in which the groups that differ along
+  /// `replicas` alone scatter or gather the same. `replicas` contains `axes`.
+  /// Each part need enter a unit only once: the devices of a unit may each
+  /// receive a share of it, and pass it on within the unit.
+  void addShared(AxisMask axes, AxisMask replicas, double bytes, double times,
+                 bool exchanges = false) {
     const Cluster &cluster = topology.getCluster();
     int64_t members = topology.getSize(axes);
     for (unsigned level = 0; level < seconds.size(); ++level) {
       int64_t unit =
           std::min(topology.getUnitSize(level), topology.getNumDevices());
       int64_t inside = countInside(axes, unit);
+      int64_t alike = countInside(replicas, unit);
       // The bound leaves out groups that do not fill units alike.
-      if (members % inside != 0 || unit % inside != 0)
+      if (members % inside != 0 || unit % alike != 0)
         continue;
       double units = double(members / inside);
       seconds[level] +=
           times * (units - 1) / units * (exchanges ? bytes / units : bytes) *
-          double(unit / inside) / cluster.levels[level].getUnitRate();
+          double(unit / alike) / cluster.levels[level].getUnitRate();
     }
   }
   double getMost() const {
@@ -92,21 +101,23 @@ double BoundModel::getTraffic(const Candidate &candidate,
   if (isStandard && !statesStorage()) {
     // Gradients that are stored in parts are added up in each micro-batch.
     bool addsAlways = candidate.zeroLevel >= 2;
-    links.add(addsAlways ? axes.storage : replicas, one.gradients * whole,
-              addsAlways ? micro : 1);
+    links.addShared(addsAlways ? axes.storage : replicas, replicas,
+                    one.gradients * whole, addsAlways ? micro : 1);
     if (candidate.zeroLevel == 0)
       links.add(replicas, one.gradients * whole, 1);
     else if (candidate.zeroLevel >= 3) {
-      links.add(axes.storage, one.parameters * whole * narrow, micro);
+      links.addShared(axes.storage, replicas, one.parameters * whole * narrow,
+                      micro);
       // Each part of a micro-batch gathers a weight in its forward and in its
       // backward pass, because other weights are gathered in between. In the
       // last layer, one gather may serve both passes.
       double others = double(request.program.layers.value_or(1) - 1) /
                       double(candidate.mesh.pipeline);
-      links.add(axes.storage, others * layer.readTwice / tensor * narrow,
-                micro * double(2 * candidate.subBatches - 1));
+      links.addShared(axes.storage, replicas,
+                      others * layer.readTwice / tensor * narrow,
+                      micro * double(2 * candidate.subBatches - 1));
     } else
-      links.add(axes.storage, one.parameters * whole, 1);
+      links.addShared(axes.storage, replicas, one.parameters * whole, 1);
   }
   return links.getMost();
 }
@@ -137,7 +148,7 @@ double BoundModel::getUpdateTraffic(const Candidate &candidate,
               candidate.zeroLevel == 0 ? 2 : 1);
   if ((isAlone || request.training.clip > 0) &&
       (candidate.zeroLevel == 1 || candidate.zeroLevel == 2))
-    links.add(axes.storage, one.parameters * whole, 1);
+    links.addShared(axes.storage, replicas, one.parameters * whole, 1);
   return links.getMost();
 }
 

@@ -26,8 +26,9 @@ void heddle::closeSchedule(Candidate &candidate) {
   candidate.leavesSchedule = false;
 }
 
-/// Returns the candidate without a pipeline that is expected to be fastest, if
-/// the best plan is a pipeline that waits for communication. Null otherwise.
+/// Returns the candidate without a pipeline that is expected to be fastest,
+/// among those that are expected to fit if there are any. Null unless the best
+/// plan is a pipeline that waits for communication.
 /// Over slow links, all standard plans of a mesh may take many times as long as
 /// one whose operators avoid these links, so their times say nothing of it.
 const SearchEntry *PlanSearch::findOtherMesh() const {
@@ -35,13 +36,19 @@ const SearchEntry *PlanSearch::findOtherMesh() const {
   if (found.candidate.mesh.pipeline == 1 ||
       found.figures.exposed <= kWorthWaiting * found.figures.seconds)
     return nullptr;
+  auto rank = [&](const SearchEntry &entry) {
+    bool fits = entry.isJudged
+                    ? report.judged[entry.judged].fits
+                    : hasRoom(entry) && getMemory(entry) <= double(memory);
+    return std::pair(!fits, getSeconds(entry));
+  };
   const SearchEntry *fastest = nullptr;
   for (const SearchEntry &entry : entries)
     if (entry.candidate.mesh.pipeline == 1 &&
         !entry.candidate.decidesOperators &&
         entry.candidate.recomputeBytes == 0 &&
         !fillsMemory(request, entry.candidate) &&
-        (!fastest || getSeconds(entry) < getSeconds(*fastest)))
+        (!fastest || rank(entry) < rank(*fastest)))
       fastest = &entry;
   return fastest;
 }

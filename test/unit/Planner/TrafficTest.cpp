@@ -1,0 +1,35 @@
+//===- TrafficTest.cpp - Least traffic of candidates ----------------------===//
+
+#include "PlanRequests.h"
+#include "llvm/Support/Error.h"
+#include "gtest/gtest.h"
+
+using namespace heddle;
+
+namespace {
+
+// Devices behind the same slow link need the same parts of weights. Each
+// receives a share of them and passes it on, so the link carries them once.
+TEST(Bounds, CountPartsOnceForDevicesBehindALink) {
+  PlanRequest request = makeRequest(4, 8, {2, 256, 4, 512, 64});
+  slowDown(request, 1e8);
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  Candidate candidate;
+  candidate.mesh.data = {2};
+  candidate.mesh.context = 2;
+  candidate.mesh.attention = ContextParallelism::Gather;
+  candidate.mesh.statesData = candidate.mesh.statesContext = true;
+  candidate.overlap = Overlap::Auto;
+  for (int64_t level : {0, 1, 2, 3})
+    for (int64_t microBatches : {1, 2}) {
+      candidate.zeroLevel = level;
+      candidate.microBatches = microBatches;
+      double bound = cantFail(model.rate(candidate)).seconds;
+      double seconds = cantFail(judge.judge(candidate, 2)).figures.seconds;
+      EXPECT_LE(bound, seconds) << candidate.getName();
+      EXPECT_GT(bound, 0.7 * seconds) << candidate.getName();
+    }
+}
+
+} // namespace
