@@ -27,13 +27,19 @@ static double getSum(const KernelSeconds &kernels) {
 std::optional<KernelCounts>
 heddle::fitKernels(const std::map<int64_t, KernelSeconds> &programs,
                    double launch) {
-  if (programs.size() < 2)
+  auto isDifferent = [](const auto &program, const auto &next) {
+    return program.second.size() != next.second.size();
+  };
+  auto first = programs.begin();
+  while (first != programs.end() && std::next(first) != programs.end() &&
+         isDifferent(*first, *std::next(first)))
+    ++first;
+  if (first == programs.end() || std::next(first) == programs.end())
     return std::nullopt;
-  const auto &[rows, many] = *programs.rbegin();
-  const auto &[fewerRows, few] = *std::next(programs.rbegin());
-  if (few.size() != many.size())
-    return std::nullopt;
+  const auto &[fewerRows, few] = *first;
+  const auto &[rows, many] = *std::next(first);
   // The time of a kernel is convex in its rows, so it grows by no less later.
+  // Between these two programs, it may take less than a line through them.
   KernelCounts counts;
   counts.perRow = (getSum(many) - getSum(few)) / double(rows - fewerRows);
   auto getLaunches = [&](const KernelSeconds &kernels) {
@@ -49,7 +55,8 @@ heddle::fitKernels(const std::map<int64_t, KernelSeconds> &programs,
   }
   if (counts.fixed < 0)
     return std::nullopt;
-  for (auto [fewer, more] : llvm::zip(few, many))
+  const KernelSeconds &most = programs.rbegin()->second;
+  for (auto [fewer, more] : llvm::zip(few, most))
     counts.growingLaunches += more > fewer * (1 + kRounding) ? launch : 0;
   counts.growingLaunches = std::min(counts.growingLaunches, counts.launches);
   return counts;
@@ -59,18 +66,29 @@ std::optional<KernelCounts> heddle::measureKernelCounts(
     llvm::function_ref<llvm::Expected<KernelSeconds>(int64_t rows)> measure,
     double launch) {
   std::map<int64_t, KernelSeconds> programs;
-  size_t last = 0;
-  for (int64_t rows = 1; rows <= kMostRows; rows *= 2) {
+  auto add = [&](int64_t rows) {
     llvm::Expected<KernelSeconds> kernels = measure(rows);
     if (!kernels) {
       llvm::consumeError(kernels.takeError());
-      return std::nullopt;
+      return false;
     }
-    bool isSame = rows > 1 && kernels->size() == last;
-    last = kernels->size();
     programs.emplace(rows, std::move(*kernels));
-    if (isSame)
-      break;
+    return true;
+  };
+  auto haveSame = [&](int64_t rows, int64_t others) {
+    return programs.at(rows).size() == programs.at(others).size();
+  };
+  if (!add(1))
+    return std::nullopt;
+  for (int64_t rows = 2; rows <= kMostRows; rows *= 2) {
+    if (!add(rows))
+      return std::nullopt;
+    if (!haveSame(rows / 2, rows))
+      continue;
+    // No number of rows lies between neighbours.
+    if (rows > 2 && (!add(rows / 2 + 1) || !haveSame(rows / 2 + 1, rows)))
+      return std::nullopt;
+    return fitKernels(programs, launch);
   }
-  return fitKernels(programs, launch);
+  return std::nullopt;
 }

@@ -27,15 +27,17 @@ struct KernelCounts {
 };
 
 /// Finds the counts of programs of equal depth, by their numbers of rows. The
-/// last two have the same kernels. A program of fewer rows may have other
-/// kernels; it takes no less time, and as many launches count as the smallest
-/// program has. Returns nothing if no such function is known.
+/// first two neighbours with the same kernels say what a further row adds; no
+/// number of rows should lie between them, and later programs have these
+/// kernels, too. A program of fewer rows may have other kernels; it takes no
+/// less time, and as many launches count as the smallest program has. Returns
+/// nothing if no such function is known.
 std::optional<KernelCounts>
 fitKernels(const std::map<int64_t, KernelSeconds> &programs, double launch);
 
 /// Measures programs of 1, 2, 4 and more rows, until two of them have the same
-/// kernels. Returns nothing if there are none, or if a program cannot be
-/// compiled.
+/// kernels. Then also measures one more row than that with fewer rows has.
+/// Returns nothing if there are none, or if a program cannot be compiled.
 std::optional<KernelCounts> measureKernelCounts(
     llvm::function_ref<llvm::Expected<KernelSeconds>(int64_t rows)> measure,
     double launch);

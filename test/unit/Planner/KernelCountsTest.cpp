@@ -3,6 +3,7 @@
 #include "Bounds/KernelCounts.h"
 #include "llvm/Support/Error.h"
 #include "gtest/gtest.h"
+#include <algorithm>
 
 using namespace heddle;
 
@@ -37,16 +38,32 @@ TEST(KernelCounts, AreUnknownIfNoLineIsBelow) {
       fitKernels({{1, {5}}, {2, {5, 15}}, {4, {10, 30}}}, /*launch=*/1));
 }
 
+// A kernel that reads weights takes the same time for up to three rows.
+TEST(KernelCounts, BoundRowsBetweenMeasuredOnes) {
+  auto getSeconds = [](int64_t rows) {
+    return std::max(12.0, 3.0 + 3.0 * double(rows));
+  };
+  auto measure = [&](int64_t rows) -> llvm::Expected<KernelSeconds> {
+    return rows == 1 ? KernelSeconds{12} : KernelSeconds{getSeconds(rows), 1};
+  };
+  KernelCounts counts = measureKernelCounts(measure, /*launch=*/0).value();
+  for (int64_t rows = 1; rows <= 8; ++rows)
+    EXPECT_LE(counts.fixed + double(rows) * counts.perRow, getSeconds(rows) + 1)
+        << rows;
+}
+
 TEST(KernelCounts, MeasureUntilKernelsAreTheSame) {
   std::vector<int64_t> measured;
+  size_t ofThree = 2;
   auto measure = [&](int64_t rows) -> llvm::Expected<KernelSeconds> {
     measured.push_back(rows);
-    return rows < 4 ? KernelSeconds(size_t(rows), 1.0)
-                    : KernelSeconds{1.5, 1.5};
+    return KernelSeconds(rows == 3 ? ofThree : std::min<size_t>(rows, 2), 1.0);
   };
   // One and two kernels, and then two again.
   EXPECT_TRUE(measureKernelCounts(measure, 1));
-  EXPECT_EQ(measured, (std::vector<int64_t>{1, 2, 4}));
+  EXPECT_EQ(measured, (std::vector<int64_t>{1, 2, 4, 3}));
+  ofThree = 3;
+  EXPECT_FALSE(measureKernelCounts(measure, 1));
   auto fail = [](int64_t) -> llvm::Expected<KernelSeconds> {
     return llvm::createStringError("no");
   };
