@@ -14,8 +14,8 @@ static constexpr double kWorthDeciding = 1.15;
 /// The part of a pipeline's step that has to wait for communication for its
 /// operators, or those of a mesh without a pipeline, to be decided.
 static constexpr double kWorthWaiting = 0.05;
-/// The most numbers of micro-batches for which a mesh's operators are decided.
-static constexpr size_t kMostMicroBatches = 4;
+/// The most times that a mesh's operators are decided, each for less memory.
+static constexpr size_t kMostDecisions = 4;
 
 void heddle::closeSchedule(Candidate &candidate) {
   ScheduleVariant variant = candidate.getSchedule();
@@ -115,11 +115,14 @@ void PlanSearch::decideOperatorsOfBest() {
 /// Judges a candidate whose operators are decided one by one, if it may be
 /// better by more than simulations can resolve. Where devices repeat work to
 /// avoid slow links, they keep more. So if the plan is better but needs too
-/// much memory, it is judged with more micro-batches, too. Returns the index of
-/// the last judgement, if any.
+/// much memory, it is judged with more micro-batches, too. If it fits but waits
+/// too long, the memory may have forced it to. Then it is judged with layers
+/// computed again, and with more micro-batches. Returns the index of the last
+/// judgement, if any.
 std::optional<size_t> PlanSearch::judgeDecided(Candidate candidate) {
   std::optional<size_t> last;
-  for (size_t tries = 0; tries < kMostMicroBatches; ++tries) {
+  for (size_t tries = 0; tries < kMostDecisions && !observer.isInterrupted();
+       ++tries) {
     llvm::Expected<SearchEntry> entry = makeEntry(candidate, entries.size());
     if (!entry) {
       llvm::consumeError(entry.takeError());
@@ -136,14 +139,61 @@ std::optional<size_t> PlanSearch::judgeDecided(Candidate candidate) {
       return last;
     last = report.judged.size();
     judgeBeside({&entries.back()});
-    const JudgedCandidate &judged = report.judged[*last];
-    std::optional<int64_t> next = findMoreMicroBatches(candidate);
-    if (!judged.error.empty() || judged.fits || !next ||
-        judged.figures.seconds >= getEnough())
+    if (!reduceMemory(candidate, *last))
       return last;
-    candidate.microBatches = *next;
   }
   return last;
+}
+
+/// If few layers promised that a plan with decided operators fits, and all
+/// layers need too much memory, decides its mesh once more for less memory.
+/// Returns whether a plan was judged.
+bool PlanSearch::decideWholeAgain() {
+  for (size_t i = 0; i < report.judged.size(); ++i) {
+    const JudgedCandidate &judged = report.judged[i];
+    Candidate candidate = judged.candidate;
+    if (!candidate.decidesOperators || !judged.isWhole || judged.fits ||
+        !reduceMemory(candidate, i))
+      continue;
+    auto isDecided = [&](const SearchEntry &entry) {
+      return entry.candidate.decidesOperators &&
+             getSizes(entry.candidate) == getSizes(candidate) &&
+             entry.candidate.microBatches >= candidate.microBatches;
+    };
+    if (llvm::none_of(entries, isDecided))
+      return judgeDecided(std::move(candidate)).has_value();
+  }
+  return false;
+}
+
+/// Changes a candidate whose operators were decided, so that it needs less
+/// memory. Returns false if the judgement tells that less memory would not
+/// help, or if nothing is left to change.
+bool PlanSearch::reduceMemory(Candidate &candidate, size_t index) const {
+  const JudgedCandidate &judged = report.judged[index];
+  const PlanFigures &figures = judged.figures;
+  if (!judged.error.empty() || int64_t(index) == best)
+    return false;
+  bool isFaster = figures.seconds < getEnough();
+  // If no device shared any value, each would need at most as many times the
+  // memory as there are devices.
+  bool mayBind = figures.getNeededMemory() > memory / request.devices;
+  bool waits = figures.exposed > kWorthWaiting * figures.seconds;
+  if (isFaster == judged.fits || (judged.fits && !(waits && mayBind)))
+    return false;
+  auto canRepeat = [&](const SearchEntry &entry) {
+    return getSizes(entry.candidate) == getSizes(candidate) &&
+           entry.candidate.recompute == RecomputeMode::Layer;
+  };
+  if (judged.fits && candidate.recompute != RecomputeMode::Layer &&
+      llvm::any_of(entries, canRepeat)) {
+    candidate.recompute = RecomputeMode::Layer;
+    candidate.recomputeBytes = 0;
+    return true;
+  }
+  std::optional<int64_t> next = findMoreMicroBatches(candidate);
+  candidate.microBatches = next.value_or(candidate.microBatches);
+  return next.has_value();
 }
 
 /// Returns the least larger number of micro-batches of a candidate's mesh.

@@ -401,6 +401,10 @@ llvm::Error PlanSearch::answer(bool isFirst) {
       judgeRound({least});
     }
     judgeWinner(numWhole);
+    if (isFirst && !observer.isInterrupted() && decideWholeAgain()) {
+      numWhole = std::min(numWhole, kMostWhole - 1);
+      judgeWinner(numWhole);
+    }
     // With all layers, the winner may take longer than with few, so that others
     // may be better again.
   } while (numWhole < kMostWhole && !observer.isInterrupted() &&

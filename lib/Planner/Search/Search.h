@@ -102,6 +102,8 @@ private:
   const SearchEntry *findOtherMesh() const;
   void decideOperatorsOfBest();
   std::optional<size_t> judgeDecided(Candidate candidate);
+  bool decideWholeAgain();
+  bool reduceMemory(Candidate &candidate, size_t index) const;
   std::optional<int64_t> findMoreMicroBatches(const Candidate &candidate) const;
   void splitLargest();
   void splitUntilFits(Candidate candidate);

@@ -251,7 +251,12 @@ TEST(FindPlan, DecidesOperatorsOfStages) {
 TEST(FindPlan, DecidesOperatorsOfAMeshWithSlowLinks) {
   PlanRequest request = makeRequest(4, 16, {12, 256, 4, 8192, 128});
   slowDown(request, 1e8);
-  for (int64_t memory : {request.memory, int64_t(205) << 20}) {
+  // With 250 MiB, two micro-batches run the layers again.
+  constexpr int64_t kMebi = int64_t(1) << 20;
+  for (auto [memory, times] : {std::pair(request.memory, 10),
+                               {205 * kMebi, 10},
+                               {250 * kMebi, 9},
+                               {300 * kMebi, 10}}) {
     request.memory = request.cluster.device.memory = memory;
     PlanObserver observer;
     PlanReport report = cantFail(findPlan(request, observer));
@@ -260,7 +265,7 @@ TEST(FindPlan, DecidesOperatorsOfAMeshWithSlowLinks) {
     for (const JudgedCandidate &judged : report.judged)
       if (judged.candidate.mesh.pipeline > 1)
         fastest = std::min(fastest, judged.figures.seconds);
-    EXPECT_LT(report.figures.seconds, fastest / 10) << memory;
+    EXPECT_LT(report.figures.seconds, fastest / times) << memory;
   }
 }
 
