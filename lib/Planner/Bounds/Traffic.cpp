@@ -29,7 +29,6 @@ public:
   /// receive a share of it, and pass it on within the unit.
   void addShared(AxisMask axes, AxisMask replicas, double bytes, double times,
                  bool exchanges = false) {
-    const Cluster &cluster = topology.getCluster();
     int64_t members = topology.getSize(axes);
     for (unsigned level = 0; level < seconds.size(); ++level) {
       int64_t unit =
@@ -40,9 +39,9 @@ public:
       if (members % inside != 0 || unit % alike != 0)
         continue;
       double units = double(members / inside);
-      seconds[level] +=
-          times * (units - 1) / units * (exchanges ? bytes / units : bytes) *
-          double(unit / alike) / cluster.levels[level].getUnitRate();
+      seconds[level] += times * (units - 1) / units *
+                        (exchanges ? bytes / units : bytes) *
+                        double(unit / alike) / getRate(level);
     }
   }
   double getMost() const {
@@ -51,6 +50,21 @@ public:
   }
 
 private:
+  /// Returns the bytes that a unit of a level receives in a second. If its part
+  /// of the links of an outer level is faster, it need not receive these bytes
+  /// by its own links.
+  double getRate(unsigned level) const {
+    const std::vector<ClusterLevel> &levels = topology.getCluster().levels;
+    auto unit = double(topology.getUnitSize(level));
+    double own = levels[level].getUnitRate(), rate = own;
+    for (unsigned outer = level + 1; outer < levels.size(); ++outer) {
+      double part = levels[outer].getUnitRate() * unit /
+                    double(topology.getUnitSize(outer));
+      if (part > own)
+        rate += part;
+    }
+    return rate;
+  }
   /// Returns how many members of device 0's group are in the first unit.
   int64_t countInside(AxisMask axes, int64_t unit) const {
     int64_t inside = 0;

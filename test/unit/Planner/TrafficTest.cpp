@@ -32,4 +32,33 @@ TEST(Bounds, CountPartsOnceForDevicesBehindALink) {
     }
 }
 
+// Where the links between servers are faster than those within, exchanges
+// between servers need not use the latter.
+TEST(Bounds, HoldIfInnerLinksAreSlower) {
+  PlanRequest request = makeRequest(8, 16, {1, 256, 2, 50257, 8});
+  request.cluster.levels = {ClusterLevel{}, ClusterLevel{}};
+  ClusterLevel &inner = request.cluster.levels[0];
+  ClusterLevel &outer = request.cluster.levels[1];
+  inner.name = "inner";
+  inner.count = 2;
+  inner.latency = 5e-6;
+  inner.bandwidth = 1.8e9;
+  outer.name = "outer";
+  outer.count = 4;
+  outer.latency = 1e-5;
+  outer.bandwidth = 4.7e9;
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  Candidate candidate;
+  candidate.mesh.data = {4, 2};
+  candidate.mesh.statesData = true;
+  candidate.overlap = Overlap::Auto;
+  for (int64_t level : {0, 1, 3}) {
+    candidate.zeroLevel = level;
+    double bound = cantFail(model.rate(candidate)).seconds;
+    double seconds = cantFail(judge.judge(candidate, 1)).figures.seconds;
+    EXPECT_LE(bound, seconds) << candidate.getName();
+  }
+}
+
 } // namespace
