@@ -52,14 +52,17 @@ public:
 private:
   /// Returns the bytes that a unit of a level receives in a second. If its part
   /// of the links of an outer level is faster, it need not receive these bytes
-  /// by its own links.
+  /// by its own links. The devices of one unit of an outer level do not use its
+  /// links.
   double getRate(unsigned level) const {
     const std::vector<ClusterLevel> &levels = topology.getCluster().levels;
     auto unit = double(topology.getUnitSize(level));
     double own = levels[level].getUnitRate(), rate = own;
     for (unsigned outer = level + 1; outer < levels.size(); ++outer) {
-      double part = levels[outer].getUnitRate() * unit /
-                    double(topology.getUnitSize(outer));
+      int64_t size = topology.getUnitSize(outer);
+      if (size >= topology.getNumDevices())
+        break;
+      double part = levels[outer].getUnitRate() * unit / double(size);
       if (part > own)
         rate += part;
     }
