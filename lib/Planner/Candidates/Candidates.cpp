@@ -373,6 +373,11 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
   llvm::SmallVector<int64_t> numbers = {1, 2, 4};
   if (pins.subBatches)
     numbers = {*pins.subBatches};
+  if (pins.subBatches && *pins.subBatches > rowsOfDevice) {
+    ++leftOut["a device has fewer rows of a micro-batch than the pinned number "
+              "of sub-batches"];
+    return;
+  }
   for (int64_t parts : numbers) {
     if (!pins.subBatches && parts > 1 &&
         (!isOrdered || rowsOfDevice % parts != 0))

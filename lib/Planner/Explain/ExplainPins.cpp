@@ -23,6 +23,7 @@ public:
     checkStorage();
     checkSequence();
     checkContext();
+    checkSubBatches();
     return llvm::join(reasons, "; ");
   }
 
@@ -41,6 +42,7 @@ private:
   void checkStorage();
   void checkSequence();
   void checkContext();
+  void checkSubBatches();
 
   /// Adds a reason if the pin's value is not possible. Names the nearest
   /// possible values up to `most`.
@@ -333,6 +335,20 @@ void PinExplainer::checkContext() {
                       (pins.attention == ContextParallelism::Heads
                            ? "sequence and its heads"
                            : "sequence"));
+}
+
+void PinExplainer::checkSubBatches() {
+  if (!reasons.empty() || !pins.subBatches || *pins.subBatches == 1)
+    return;
+  // A pipeline has at least as many micro-batches as stages.
+  int64_t fewest = pins.microBatches.value_or(pins.pipeline.value_or(1));
+  int64_t own = request.program.microBatchRows.value_or(rows / fewest);
+  int64_t most = limits.hasBatch ? own / pins.data.value_or(1) : 1;
+  if (*pins.subBatches > most)
+    reasons.push_back("sub-batches=" + std::to_string(*pins.subBatches) +
+                      " needs as many rows of a micro-batch on each device, "
+                      "and there are at most " +
+                      std::to_string(most));
 }
 
 std::string heddle::explainPins(const PlanRequest &request,
