@@ -31,8 +31,8 @@ using namespace heddle::tools;
 /// Reads "80GiB", "40e9" or "1048576"; nullopt for any other text.
 static std::optional<int64_t> parseBytes(StringRef text) {
   constexpr std::pair<StringLiteral, double> units[] = {
-      {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
-      {"kB", 1e3},     {"MB", 1e6},        {"GB", 1e9}};
+      {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+      {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12}};
   double unit = 1;
   for (const auto &[name, size] : units)
     if (text.consume_back(name)) {
