@@ -263,6 +263,49 @@ bool BoundModel::repeatsFixed(const Candidate &candidate) const {
          !candidate.decidesOperators && !statesSplits() && !statesStorage();
 }
 
+/// Estimates the bytes of activations and results of a device, which has the
+/// parts `ofLayers` of the values of layers, and `ofHead` of those behind the
+/// last layer.
+double BoundModel::estimateArena(const Candidate &candidate,
+                                 const StepCounts &step, double ofLayers,
+                                 double ofHead) const {
+  double keptPart = candidate.recompute == RecomputeMode::None ? 1
+                    : candidate.recompute == RecomputeMode::Communication
+                        ? kKeptByCommunication
+                        : kKeptByLayer;
+  auto stages = double(candidate.mesh.pipeline);
+  // The layers of a program of one size are not counted.
+  bool hasLayers = step.layer.keptBytes > 0;
+  double layer = hasLayers ? step.layer.keptBytes : step.all.keptBytes;
+  double layers = hasLayers ? double(*request.program.layers) : 1;
+  double ofStage = layer * layers / stages * keptPart * ofLayers;
+  double again = layer * (1 - keptPart) * ofLayers;
+  // The backward pass begins with the largest gradient.
+  double head = (std::max(step.all.keptBytes - layer * layers, 0.0) +
+                 step.all.largestGradient) *
+                ofHead;
+  // A device of a pipeline holds the activations of as many micro-batches as
+  // it has stages behind it and itself. A pass for weights that comes later
+  // needs those of the last stage, too.
+  double held = std::min(stages, double(candidate.microBatches));
+  double heldByLast = splitsBackward(candidate.mesh.schedule) ? held : 1;
+  return std::max(ofStage * held + again, (ofStage + head) * heldByLast +
+                                              again +
+                                              step.all.results * ofHead);
+}
+
+/// Estimates how much more of the variables than an equal part the largest
+/// stage has, relative to that part. The first and the last stage have tables
+/// besides layers: the same ones, or half of them each.
+double BoundModel::estimateUneven(const StepCounts &step, double stages) const {
+  double layers = double(request.program.layers.value_or(0));
+  double tables = step.all.parameters - layers * step.layer.parameters;
+  if (stages == 1 || layers == 0 || tables <= 0)
+    return 0;
+  double largest = step.all.sharedTables > 0 ? tables : tables / 2;
+  return std::max(0.0, largest * stages - tables) / step.all.parameters;
+}
+
 llvm::Expected<CandidateBounds>
 BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   llvm::Expected<MeshTopology &> topology = getTopology(candidate.mesh);
@@ -369,16 +412,11 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
   // Tables of positions may be split with the sequence.
   if (context > 1 && one.parameters > 0)
     result.state *= one.weights / one.parameters;
-  double keptPart = candidate.recompute == RecomputeMode::None ? 1
-                    : candidate.recompute == RecomputeMode::Communication
-                        ? kKeptByCommunication
-                        : kKeptByLayer;
   double split = candidate.mesh.sequence ? 1 / tensor : 0.35 + 0.65 / tensor;
-  // A device holds the activations of as many micro-batches as it has stages
-  // before it and itself.
-  double held = std::min(stages, micro);
-  result.arena = one.keptBytes * held * part * split * keptPart +
-                 (micro > 1 ? 0 : one.gradients / stored(1));
+  result.arena = estimateArena(candidate, step, part * split, part / tensor) +
+                 (micro > 1 ? step.all.largestOfParameters / tensor
+                            : one.gradients / stored(1)) +
+                 estimateUneven(step, stages) * result.state;
   if (candidate.recompute == RecomputeMode::None)
     result.kept = getKept(candidate, topology, step.all, step.layer);
 

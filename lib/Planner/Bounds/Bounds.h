@@ -22,7 +22,9 @@ struct CandidateBounds {
   double update = 0;   ///< seconds of the estimate after the passes
   double state = 0;    ///< lower bound of the bytes of variables
   double kept = 0;     ///< lower bound of the bytes of kept activations
-  double arena = 0;    ///< estimated bytes of everything else
+  /// Estimated bytes of everything else, and of the variables that the largest
+  /// stage of a pipeline has beyond an equal part.
+  double arena = 0;
 };
 
 /// The simulated seconds of the passes of one micro-batch of a pipeline, on the
@@ -68,6 +70,9 @@ private:
                           const ProgramCounts &one) const;
   double getKept(const Candidate &candidate, const MeshTopology &topology,
                  const ProgramCounts &all, const ProgramCounts &layer) const;
+  double estimateArena(const Candidate &candidate, const StepCounts &step,
+                       double ofLayers, double ofHead) const;
+  double estimateUneven(const StepCounts &step, double stages) const;
   double getRepeated(const Candidate &candidate, const MeshTopology &topology,
                      const StepCounts &step, double state) const;
   double getLeastLayers(const Candidate &candidate) const;

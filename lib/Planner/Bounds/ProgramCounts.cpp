@@ -32,7 +32,9 @@ static constexpr double ProgramCounts::*kCounts[] = {
     &ProgramCounts::repeatedBefore,   &ProgramCounts::headProducts,
     &ProgramCounts::numKeys,          &ProgramCounts::queryBytes,
     &ProgramCounts::sharedTables,     &ProgramCounts::causalAttention,
-    &ProgramCounts::launches,         &ProgramCounts::growingLaunches};
+    &ProgramCounts::launches,         &ProgramCounts::growingLaunches,
+    &ProgramCounts::largestGradient,  &ProgramCounts::largestOfParameters,
+    &ProgramCounts::results};
 
 ProgramCounts ProgramCounts::add(const ProgramCounts &a, const ProgramCounts &b,
                                  double factor) {
@@ -102,6 +104,8 @@ private:
   void countKept(Value value);
   void countReadTwice(func::FuncOp function);
   void countHead(func::FuncOp function);
+  void countLargest(func::FuncOp function);
+  void countResults(func::FuncOp function);
   double getProductSeconds(Operation *op) const;
 
   ModuleOp module;
@@ -157,6 +161,7 @@ void Counter::countVariables() {
       break;
     case VariableRole::Gradient:
       counts.gradients += bytes;
+      counts.largestOfParameters = std::max(counts.largestOfParameters, bytes);
       break;
     default:
       break;
@@ -359,6 +364,28 @@ void Counter::countHead(func::FuncOp function) {
       counts.sharedTables += double(getBytes(variable.getTensorType()));
 }
 
+/// Finds the largest result of the backward pass that has a part for each row.
+void Counter::countLargest(func::FuncOp function) {
+  function.walk([&](Operation *op) {
+    auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+    if (!ruled || forward.contains(op))
+      return;
+    ShardingRule rule = ruled.getShardingRule();
+    std::optional<unsigned> batch = rule.getFactor(FactorRole::Batch);
+    if (!batch)
+      return;
+    for (auto [result, factors] : llvm::zip(op->getResults(), rule.results))
+      if (ShardingRule::runsOver(factors, *batch))
+        counts.largestGradient = std::max(counts.largestGradient,
+                                          double(getBytes(result.getType())));
+  });
+}
+
+void Counter::countResults(func::FuncOp function) {
+  for (Type type : function.getResultTypes())
+    counts.results += double(getBytes(type));
+}
+
 void Counter::countMicroBatch(func::FuncOp function) {
   function.walk([&](Operation *op) {
     bool isForward = forward.contains(op);
@@ -400,6 +427,7 @@ void Counter::countMicroBatch(func::FuncOp function) {
   countSums(function);
   countReadTwice(function);
   countHead(function);
+  countLargest(function);
 }
 
 /// A value is a sum over devices if its op sums over a split factor, or if the
@@ -491,11 +519,15 @@ ProgramCounts Counter::run() {
     findBeforeAttention(accumulate);
     countMicroBatch(accumulate);
     countUpdate(update);
+    if (func::FuncOp evaluate = find(ProgramRole::Evaluate))
+      countResults(evaluate);
     return counts;
   }
   for (auto function : module.getOps<func::FuncOp>())
-    if (function.isPublic())
+    if (function.isPublic()) {
       countMicroBatch(function);
+      countResults(function);
+    }
   return counts;
 }
 

@@ -189,9 +189,8 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
       judged.figures.exposed =
           std::clamp(judged.figures.exposed, 0.0, judged.figures.seconds);
       judged.fits = result->getNeededMemory() <= memory;
-      double arena =
-          double(result->memory.arena + result->memory.argumentsAndResults +
-                 result->memory.slots);
+      double arena = std::max(0.0, double(result->getNeededMemory()) -
+                                       entry->bounds.state);
       if (entry->bounds.arena > 0 && !entry->candidate.leavesSchedule &&
           !fillsMemory(request, entry->candidate))
         arenas.learn(entry->keys.memory, arena / entry->bounds.arena);

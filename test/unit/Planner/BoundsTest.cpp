@@ -490,4 +490,31 @@ TEST(Bounds, KeepWhatTheSmallestFirstStageDoes) {
   EXPECT_EQ(getKept(), 0);
 }
 
+// The head has most of the activations of a program with a large vocabulary.
+TEST(Bounds, EstimateTheMemoryOfTheHead) {
+  PlanRequest request = withBF16(makeRequest(4, 16, {8, 64, 4, 16384, 64}));
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  Candidate candidate;
+  candidate.overlap = Overlap::None;
+  candidate.zeroLevel = 1;
+  for (auto [stages, data, tensor] :
+       {std::tuple(1, 4, 1), {1, 2, 2}, {2, 2, 1}, {2, 1, 2}})
+    for (int64_t microBatches : {4, 2, 1})
+      for (RecomputeMode mode : {RecomputeMode::None, RecomputeMode::Layer}) {
+        candidate.mesh.pipeline = stages;
+        candidate.mesh.data = {data};
+        candidate.mesh.tensor = {tensor};
+        candidate.microBatches = microBatches;
+        candidate.recompute = mode;
+        if (microBatches < stages)
+          continue;
+        CandidateBounds bounds = cantFail(model.rate(candidate));
+        auto bytes = double(
+            cantFail(judge.judge(candidate, 8)).figures.getNeededMemory());
+        EXPECT_NEAR(bounds.state + bounds.arena, bytes, 0.3 * bytes)
+            << candidate.getName();
+      }
+}
+
 } // namespace

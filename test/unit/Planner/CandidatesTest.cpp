@@ -38,6 +38,14 @@ TEST(ProgramCounts, AreAffineInRowsAndLayers) {
   // Parameters have AdamW's two moments and a gradient.
   EXPECT_DOUBLE_EQ(expected.optimizerState, 2 * expected.parameters);
   EXPECT_DOUBLE_EQ(expected.gradients, expected.parameters);
+  // The logits, their gradient, and the table of words are the largest values.
+  // An evaluation also has two numbers as results.
+  constexpr double logits = 5 * 32 * 256 * 4;
+  EXPECT_DOUBLE_EQ(expected.results, logits + 8);
+  EXPECT_DOUBLE_EQ(expected.largestGradient, logits);
+  EXPECT_DOUBLE_EQ(expected.largestOfParameters, 256 * 64 * 4);
+  EXPECT_DOUBLE_EQ(model.results, expected.results);
+  EXPECT_DOUBLE_EQ(model.largestGradient, expected.largestGradient);
   // Megatron-LM's two sums in each direction of a layer, one of the embedding,
   // and one of the head's gradient.
   EXPECT_DOUBLE_EQ(expected.numTensorSums, 4 * 4 + 2);

@@ -254,7 +254,7 @@ TEST(FindPlan, DecidesOperatorsOfAMeshWithSlowLinks) {
   // With 250 MiB, two micro-batches run the layers again.
   constexpr int64_t kMebi = int64_t(1) << 20;
   for (auto [memory, times] : {std::pair(request.memory, 10),
-                               {205 * kMebi, 10},
+                               {205 * kMebi, 9},
                                {250 * kMebi, 9},
                                {300 * kMebi, 10}}) {
     request.memory = request.cluster.device.memory = memory;
@@ -325,7 +325,7 @@ TEST(FindPlan, LimitsTheWorkOfRoundsAlone) {
       return std::nullopt;
     }
     numJudged = report.judged.size();
-    EXPECT_GE(numJudged, 8u); // four for each of two compilations
+    EXPECT_GE(numJudged, 6u); // three for each of two compilations
     // Nothing fits, so another candidate is compiled beyond the work.
     std::set<std::string> standard;
     for (const JudgedCandidate &judged : report.judged) {
