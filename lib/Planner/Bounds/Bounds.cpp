@@ -15,10 +15,8 @@ namespace {
 /// The fraction of the bytes of unfused ops that fused kernels still move. An
 /// estimate from the programs of gpt2 and llama.
 constexpr double kFusedPart = 0.35;
-/// The part of the forward pass that is computed again, and of the kept bytes
-/// that stay, by mode of recomputation. Estimates.
+/// The part of the forward pass that is computed again. An estimate.
 constexpr double kRepeated = 0.8;
-constexpr double kKeptByCommunication = 0.35, kKeptByLayer = 0.15;
 
 } // namespace
 
@@ -163,33 +161,6 @@ public:
 
 } // namespace
 
-/// Returns a lower bound of the bytes that stay from the forward to the
-/// backward pass, if nothing is computed again. If tensor parallelism splits a
-/// product along its weight, every device of the group has the whole other
-/// operand. A part of the batch may have ended before the next one begins, so
-/// one part counts. The first stage of a pipeline works on as many
-/// micro-batches as there are stages. Its forward pass is a program of its own,
-/// so all parts count.
-double BoundModel::getKept(const Candidate &candidate,
-                           const MeshTopology &topology,
-                           const ProgramCounts &all,
-                           const ProgramCounts &layer) const {
-  MeshAxes axes(candidate.mesh);
-  auto tensor = double(topology.getSize(axes.tensor));
-  // If the sharding may differ, every operand may be split.
-  bool isStandard = !candidate.decidesOperators && !statesSplits();
-  auto getBytes = [&](const ProgramCounts &counts) {
-    return counts.keptInParts / tensor +
-           counts.keptWhole / (isStandard ? 1 : tensor);
-  };
-  double part =
-      1 / double(topology.getSize(axes.data) * topology.getSize(axes.context));
-  if (candidate.mesh.pipeline == 1)
-    return getBytes(all) * part / double(candidate.subBatches);
-  auto held = double(std::min(candidate.mesh.pipeline, candidate.microBatches));
-  return getBytes(layer) * part * held * getLeastLayers(candidate);
-}
-
 /// Returns a lower bound of the seconds of a layer's products that the
 /// candidate computes again, on one device. `Optimal` recomputation need not
 /// repeat anything if the memory suffices. `state` has the bytes of variables.
@@ -261,49 +232,6 @@ double BoundModel::getLeastLayers(const Candidate &candidate) const {
 bool BoundModel::repeatsFixed(const Candidate &candidate) const {
   return candidate.microBatches > 1 && candidate.zeroLevel <= 1 &&
          !candidate.decidesOperators && !statesSplits() && !statesStorage();
-}
-
-/// Estimates the bytes of activations and results of a device, which has the
-/// parts `ofLayers` of the values of layers, and `ofHead` of those behind the
-/// last layer.
-double BoundModel::estimateArena(const Candidate &candidate,
-                                 const StepCounts &step, double ofLayers,
-                                 double ofHead) const {
-  double keptPart = candidate.recompute == RecomputeMode::None ? 1
-                    : candidate.recompute == RecomputeMode::Communication
-                        ? kKeptByCommunication
-                        : kKeptByLayer;
-  auto stages = double(candidate.mesh.pipeline);
-  // The layers of a program of one size are not counted.
-  bool hasLayers = step.layer.keptBytes > 0;
-  double layer = hasLayers ? step.layer.keptBytes : step.all.keptBytes;
-  double layers = hasLayers ? double(*request.program.layers) : 1;
-  double ofStage = layer * layers / stages * keptPart * ofLayers;
-  double again = layer * (1 - keptPart) * ofLayers;
-  // The backward pass begins with the largest gradient.
-  double head = (std::max(step.all.keptBytes - layer * layers, 0.0) +
-                 step.all.largestGradient) *
-                ofHead;
-  // A device of a pipeline holds the activations of as many micro-batches as
-  // it has stages behind it and itself. A pass for weights that comes later
-  // needs those of the last stage, too.
-  double held = std::min(stages, double(candidate.microBatches));
-  double heldByLast = splitsBackward(candidate.mesh.schedule) ? held : 1;
-  return std::max(ofStage * held + again, (ofStage + head) * heldByLast +
-                                              again +
-                                              step.all.results * ofHead);
-}
-
-/// Estimates how much more of the variables than an equal part the largest
-/// stage has, relative to that part. The first and the last stage have tables
-/// besides layers: the same ones, or half of them each.
-double BoundModel::estimateUneven(const StepCounts &step, double stages) const {
-  double layers = double(request.program.layers.value_or(0));
-  double tables = step.all.parameters - layers * step.layer.parameters;
-  if (stages == 1 || layers == 0 || tables <= 0)
-    return 0;
-  double largest = step.all.sharedTables > 0 ? tables : tables / 2;
-  return std::max(0.0, largest * stages - tables) / step.all.parameters;
 }
 
 llvm::Expected<CandidateBounds>
@@ -413,10 +341,12 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
   if (context > 1 && one.parameters > 0)
     result.state *= one.weights / one.parameters;
   double split = candidate.mesh.sequence ? 1 / tensor : 0.35 + 0.65 / tensor;
-  result.arena = estimateArena(candidate, step, part * split, part / tensor) +
-                 (micro > 1 ? step.all.largestOfParameters / tensor
-                            : one.gradients / stored(1)) +
-                 estimateUneven(step, stages) * result.state;
+  double wholeGradient = step.all.largestOfParameters / tensor;
+  result.arena =
+      estimateArena(candidate, step, part * split, part / tensor) +
+      (micro > 1 ? wholeGradient
+                 : std::max(wholeGradient, one.gradients / stored(1))) +
+      estimateUneven(candidate, step) * result.state;
   if (candidate.recompute == RecomputeMode::None)
     result.kept = getKept(candidate, topology, step.all, step.layer);
 

@@ -71,8 +71,9 @@ private:
   double getKept(const Candidate &candidate, const MeshTopology &topology,
                  const ProgramCounts &all, const ProgramCounts &layer) const;
   double estimateArena(const Candidate &candidate, const StepCounts &step,
-                       double ofLayers, double ofHead) const;
-  double estimateUneven(const StepCounts &step, double stages) const;
+                       double ofLayers, double ofOthers) const;
+  double estimateUneven(const Candidate &candidate,
+                        const StepCounts &step) const;
   double getRepeated(const Candidate &candidate, const MeshTopology &topology,
                      const StepCounts &step, double state) const;
   double getLeastLayers(const Candidate &candidate) const;

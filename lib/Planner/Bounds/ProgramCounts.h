@@ -56,10 +56,11 @@ struct ProgramCounts {
   /// `keptOfAttention`: the part of `keptInParts` that attention reads and
   /// writes.
   double keptBytes = 0, keptWhole = 0, keptInParts = 0, keptOfAttention = 0;
-  /// Bytes of the largest gradient of a value of the forward pass, and of a
-  /// parameter.
+  /// Bytes of the largest result of the backward pass that has a part for each
+  /// row. Then those of the largest gradient of a parameter.
   double largestGradient = 0, largestOfParameters = 0;
-  /// Bytes of the results of an evaluation.
+  /// Bytes of the results of an evaluation, or of the public functions if there
+  /// is none.
   double results = 0;
   /// Bytes of the parameters that products of both passes read.
   double readTwice = 0;

@@ -355,6 +355,11 @@ void Enumerator::addPipelines(Candidate candidate, int64_t rowsOfDevice) {
 }
 
 void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
+  if (limits.hasBatch && pins.subBatches && *pins.subBatches > rowsOfDevice) {
+    ++leftOut["a device has fewer rows of a micro-batch than the pinned number "
+              "of sub-batches"];
+    return;
+  }
   // One device has nothing to hide.
   bool isAlone = request.devices == 1;
   candidate.overlap =
@@ -373,11 +378,6 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
   llvm::SmallVector<int64_t> numbers = {1, 2, 4};
   if (pins.subBatches)
     numbers = {*pins.subBatches};
-  if (pins.subBatches && *pins.subBatches > rowsOfDevice) {
-    ++leftOut["a device has fewer rows of a micro-batch than the pinned number "
-              "of sub-batches"];
-    return;
-  }
   for (int64_t parts : numbers) {
     if (!pins.subBatches && parts > 1 &&
         (!isOrdered || rowsOfDevice % parts != 0))

@@ -337,14 +337,22 @@ void PinExplainer::checkContext() {
                            : "sequence"));
 }
 
+/// Checks that the devices of some candidate have a row for each part of a
+/// micro-batch.
 void PinExplainer::checkSubBatches() {
-  if (!reasons.empty() || !pins.subBatches || *pins.subBatches == 1)
+  if (!reasons.empty() || !pins.subBatches || !limits.hasBatch)
     return;
-  // A pipeline has at least as many micro-batches as stages.
-  int64_t fewest = pins.microBatches.value_or(pins.pipeline.value_or(1));
-  int64_t own = request.program.microBatchRows.value_or(rows / fewest);
-  int64_t most = limits.hasBatch ? own / pins.data.value_or(1) : 1;
-  if (*pins.subBatches > most)
+  PlanRequest whole = request;
+  whole.pins.subBatches = 1;
+  int64_t most = 0;
+  for (const Candidate &candidate :
+       enumerateCandidates(whole, limits).candidates) {
+    int64_t data = 1;
+    for (int64_t size : candidate.mesh.data)
+      data *= size;
+    most = std::max(most, rows / candidate.microBatches / data);
+  }
+  if (most > 0 && most < *pins.subBatches)
     reasons.push_back("sub-batches=" + std::to_string(*pins.subBatches) +
                       " needs as many rows of a micro-batch on each device, "
                       "and there are at most " +

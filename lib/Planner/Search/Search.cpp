@@ -189,11 +189,10 @@ void PlanSearch::judgeRound(ArrayRef<SearchEntry *> round) {
       judged.figures.exposed =
           std::clamp(judged.figures.exposed, 0.0, judged.figures.seconds);
       judged.fits = result->getNeededMemory() <= memory;
-      double arena = std::max(0.0, double(result->getNeededMemory()) -
-                                       entry->bounds.state);
+      double beside = double(result->memory.total()) - entry->bounds.state;
       if (entry->bounds.arena > 0 && !entry->candidate.leavesSchedule &&
           !fillsMemory(request, entry->candidate))
-        arenas.learn(entry->keys.memory, arena / entry->bounds.arena);
+        arenas.learn(entry->keys.memory, beside / entry->bounds.arena);
       if (entry->bounds.estimate > 0)
         times.learn(entry->keys.time, result->seconds / entry->bounds.estimate);
       if (judged.fits &&

@@ -251,7 +251,8 @@ TEST(FindPlan, DecidesOperatorsOfStages) {
 TEST(FindPlan, DecidesOperatorsOfAMeshWithSlowLinks) {
   PlanRequest request = makeRequest(4, 16, {12, 256, 4, 8192, 128});
   slowDown(request, 1e8);
-  // With 250 MiB, two micro-batches run the layers again.
+  // With 250 MiB, two micro-batches run the layers again. With 205 MiB, they do
+  // so for another mesh of the same devices.
   constexpr int64_t kMebi = int64_t(1) << 20;
   for (auto [memory, times] : {std::pair(request.memory, 10),
                                {205 * kMebi, 9},

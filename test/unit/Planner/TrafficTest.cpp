@@ -61,4 +61,27 @@ TEST(Bounds, HoldIfInnerLinksAreSlower) {
   }
 }
 
+// Devices of one server do not use the links between servers.
+TEST(Bounds, LeaveOutLinksThatAreNotUsed) {
+  PlanRequest request = makeRequest(2, 8, {2, 256, 4, 512, 64});
+  slowDown(request, 1e9);
+  Candidate candidate;
+  candidate.mesh.tensor = {2};
+  candidate.overlap = Overlap::Auto;
+  ClusterLevel &inner = request.cluster.levels[0];
+  inner.bandwidth = 1e8;
+  inner.links = 1;
+  Judge judge(request);
+  double seconds = cantFail(judge.judge(candidate, 2)).figures.seconds;
+  double alone = cantFail(makeBounds(request, judge).rate(candidate)).seconds;
+  EXPECT_LE(alone, seconds);
+  EXPECT_GT(alone, 0.7 * seconds);
+  // Two servers use their own links, which are faster.
+  request.devices = 4;
+  Judge whole(request);
+  candidate.mesh.tensor = {4};
+  EXPECT_LT(cantFail(makeBounds(request, whole).rate(candidate)).seconds,
+            0.5 * alone);
+}
+
 } // namespace
