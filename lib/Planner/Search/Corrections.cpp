@@ -53,7 +53,7 @@ CandidateKeys CorrectionKeyMaker::get(const Candidate &candidate) {
   // The first choice keeps the keys of time and memory apart.
   CandidateKeys keys;
   keys.time = number({{0, isPipeline, splits, tensor > 1, mesh.context > 1},
-                      {mesh.sequence, exchanges},
+                      {mesh.sequence, exchanges, candidate.subBatches > 1},
                       {tensor, mesh.context, attention},
                       {recompute, candidate.subBatches},
                       {rowsOfDevice}});

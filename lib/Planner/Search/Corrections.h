@@ -42,7 +42,7 @@ private:
   CorrectionKeys number(Parts parts);
   /// The first `length` choices; the others are 0.
   struct Choices {
-    std::array<int64_t, 13> values = {};
+    std::array<int64_t, 14> values = {};
     size_t length = 0;
     bool operator==(const Choices &) const = default;
   };

@@ -55,6 +55,17 @@ TEST(Corrections, OfTimesTellSumsOfEachMicroBatchApart) {
   EXPECT_EQ(times.get(keys.get(once).time).factor, 3.5);
 }
 
+// Parts of a batch hide sums, and their estimates have other errors.
+TEST(Corrections, OfTimesTellPartsOfABatchApart) {
+  Candidate whole = makeCandidate(1, 8, 0), inParts = whole;
+  inParts.subBatches = 2;
+  CorrectionKeyMaker keys(8);
+  Corrections times;
+  times.learn(keys.get(makeCandidate(2, 4, 0)).time, 1.1);
+  times.learn(keys.get(inParts).time, 1.3);
+  EXPECT_EQ(times.get(keys.get(whole).time).factor, 1.1);
+}
+
 // What stays in memory depends on recomputation more than on the mesh.
 TEST(Corrections, OfMemoryPreferRecomputation) {
   Candidate layer = makeCandidate(1, 4, 0), wanted = makeCandidate(2, 2, 1);
