@@ -6,7 +6,9 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 
 using namespace mlir;
@@ -147,6 +149,15 @@ heddle::parseContextParallelism(StringRef text) {
       return kind;
   return std::nullopt;
 }
+
+static int64_t getProduct(ArrayRef<int64_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t(1),
+                         std::multiplies<>());
+}
+
+int64_t DefaultMesh::getDataSize() const { return getProduct(data); }
+
+int64_t DefaultMesh::getTensorSize() const { return getProduct(tensor); }
 
 int64_t DefaultMesh::getNumDevices() const {
   int64_t devices = std::min(pipeline, kMaxPlanDevices + 1);
@@ -313,9 +324,8 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
     contextAxes = plan.addAxes("cp", {mesh.context});
   std::vector<std::string> tensorAxes = plan.addAxes("tp", mesh.tensor);
   // If dp is a product, only its last axis splits storage.
-  int64_t dataParallel = mesh.data.back(), tensorParts = 1;
-  for (int64_t size : mesh.tensor)
-    tensorParts *= size;
+  int64_t dataParallel = mesh.data.back();
+  int64_t tensorParts = mesh.getTensorSize();
   FactorEntry all{"*", {}, {}};
   auto split = [&](FactorRole role, const std::vector<std::string> &axes) {
     if (!axes.empty())

@@ -53,6 +53,11 @@ struct DefaultMesh {
   /// Returns the number of devices, or kMaxPlanDevices + 1 for any number above
   /// kMaxPlanDevices.
   int64_t getNumDevices() const;
+  /// Returns the number of devices along dp, the product of its parts, for a
+  /// mesh of at most kMaxPlanDevices devices.
+  int64_t getDataSize() const;
+  /// The same along tp.
+  int64_t getTensorSize() const;
 };
 
 /// Reads "pp=2,dp=2,cp=2,tp=4", or "dp=2x4,tp=2x2" with products. The error

@@ -1,5 +1,4 @@
-//===- Memory.cpp - The memory of a candidate
-//------------------------------===//
+//===- Memory.cpp - The memory of a candidate -----------------------------===//
 
 #include "Bounds.h"
 #include "MeshAxes.h"

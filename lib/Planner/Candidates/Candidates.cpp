@@ -9,13 +9,6 @@
 
 using namespace heddle;
 
-static int64_t getProduct(const std::vector<int64_t> &sizes) {
-  int64_t product = 1;
-  for (int64_t size : sizes)
-    product *= size;
-  return product;
-}
-
 static std::string joinSizes(const std::vector<int64_t> &sizes) {
   std::string text;
   for (int64_t size : sizes)
@@ -30,7 +23,7 @@ std::string Candidate::getName() const {
   text += "dp=" + joinSizes(mesh.data);
   if (mesh.context > 1)
     text += ",cp=" + std::to_string(mesh.context);
-  if (getProduct(mesh.tensor) > 1)
+  if (mesh.getTensorSize() > 1)
     text += ",tp=" + joinSizes(mesh.tensor);
   if (mesh.context > 1 && mesh.attention != ContextParallelism::Ring)
     text += (" --context " + getContextName(mesh.attention)).str();
@@ -102,10 +95,9 @@ int64_t Candidate::getNumStages() const {
 
 unsigned heddle::getDistance(const Candidate &a, const Candidate &b) {
   const DefaultMesh &x = a.mesh, &y = b.mesh;
-  return unsigned(x.pipeline != y.pipeline ||
-                  getProduct(x.data) != getProduct(y.data) ||
-                  x.context != y.context ||
-                  getProduct(x.tensor) != getProduct(y.tensor)) +
+  return unsigned(
+             x.pipeline != y.pipeline || x.getDataSize() != y.getDataSize() ||
+             x.context != y.context || x.getTensorSize() != y.getTensorSize()) +
          unsigned(x.data.back() != y.data.back()) +
          unsigned(x.sequence != y.sequence) +
          unsigned(x.attention != y.attention) +

@@ -346,12 +346,9 @@ void PinExplainer::checkSubBatches() {
   whole.pins.subBatches = 1;
   int64_t most = 0;
   for (const Candidate &candidate :
-       enumerateCandidates(whole, limits).candidates) {
-    int64_t data = 1;
-    for (int64_t size : candidate.mesh.data)
-      data *= size;
-    most = std::max(most, rows / candidate.microBatches / data);
-  }
+       enumerateCandidates(whole, limits).candidates)
+    most = std::max(most, rows / candidate.microBatches /
+                              candidate.mesh.getDataSize());
   if (most > 0 && most < *pins.subBatches)
     reasons.push_back("sub-batches=" + std::to_string(*pins.subBatches) +
                       " needs as many rows of a micro-batch on each device, "

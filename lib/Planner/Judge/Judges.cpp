@@ -22,9 +22,7 @@ static double getStorageGroup(const Candidate &candidate) {
 std::string Judges::getStagesName(const Candidate &candidate) const {
   if (candidate.mesh.pipeline == 1 || !judges.front()->extrapolates(candidate))
     return "";
-  int64_t data = 1;
-  for (int64_t size : candidate.mesh.data)
-    data *= size;
+  int64_t data = candidate.mesh.getDataSize();
   Candidate stages = candidate;
   stages.stageLayers.clear();
   stages.microBatches = 1;

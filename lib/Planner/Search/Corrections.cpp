@@ -32,18 +32,14 @@ CorrectionKeys CorrectionKeyMaker::number(Parts parts) {
 
 CandidateKeys CorrectionKeyMaker::get(const Candidate &candidate) {
   const DefaultMesh &mesh = candidate.mesh;
-  int64_t tensor = 1, data = 1;
-  for (int64_t size : mesh.tensor)
-    tensor *= size;
-  for (int64_t size : mesh.data)
-    data *= size;
+  int64_t tensor = mesh.getTensorSize();
   // A choice of the schedule says nothing about other candidates.
   constexpr int64_t kOpen = -1;
   int64_t recompute =
       candidate.leavesSchedule ? kOpen : int64_t(candidate.recompute);
   bool isPipeline = mesh.pipeline > 1, splits = splitsBackward(mesh.schedule);
   int64_t attention = int64_t(mesh.attention);
-  int64_t rowsOfDevice = rows / candidate.microBatches / data;
+  int64_t rowsOfDevice = rows / candidate.microBatches / mesh.getDataSize();
   // What each micro-batch exchanges: nothing, sums of gradients, or weights,
   // too.
   int64_t exchanges = candidate.zeroLevel >= 3 ? 2

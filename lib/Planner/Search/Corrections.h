@@ -24,7 +24,8 @@ using CorrectionKeys = std::array<int32_t, 5>;
 
 /// The keys of a candidate for the estimates of its time and of its memory.
 /// Candidates of one mesh and storage have similar errors of the time, whatever
-/// they recompute. The memory depends on recomputation first.
+/// they recompute, if their batches have parts or both have none. The memory
+/// depends on recomputation first.
 struct CandidateKeys {
   CorrectionKeys time = {}, memory = {};
 };
