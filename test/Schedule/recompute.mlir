@@ -4,13 +4,19 @@
 // RUN: heddle-opt %s --heddle-recompute=mode=none | FileCheck %s --check-prefix=NONE
 // RUN: heddle-opt %s --heddle-recompute="mode=optimal memory=2000000" | FileCheck %s --check-prefix=NONE
 // RUN: heddle-opt %s --heddle-recompute="mode=optimal memory=1600000" | FileCheck %s --check-prefix=SOME
-// RUN: heddle-opt %s --heddle-recompute="mode=optimal memory=1000" -o %t 2>&1 | FileCheck %s --check-prefix=LEAST
+// RUN: heddle-opt %s --heddle-recompute="mode=optimal memory=1000 report" -o %t 2>&1 | FileCheck %s --check-prefix=LEAST
+// RUN: heddle-opt %s --heddle-recompute="mode=optimal memory=1000" -o %t 2>&1 | FileCheck %s --check-prefix=SILENT --allow-empty
+// RUN: echo '{"version": 1, "name": "small", "levels": [{"name": "l", "count": 2, "latency": 1e-6, "bandwidth": 1e9}],' > %t.json
+// RUN: echo '"device": {"kind": "d", "memory": 100000, "launch": 1e-6, "memory_bandwidth": 1e9, "peak": {"f32": 1e9}}}' >> %t.json
+// RUN: heddle-opt %s --heddle-recompute="mode=optimal cluster=%t.json" -o %t 2>&1 | FileCheck %s --check-prefix=DEVICE
 // RUN: not heddle-opt %s --heddle-recompute=mode=optimal 2>&1 | FileCheck %s --check-prefix=LIMIT
 // RUN: heddle-opt %s --heddle-recompute="mode=layer report" -o %t 2>&1 | FileCheck %s --check-prefix=REPORT
 // NONE-NOT: heddle.barrier
 // SOME: heddle.barrier
 // SOME-NOT: heddle.barrier
-// LEAST: warning: @step needs {{[0-9]+}} bytes beside its variables, though all that can be is computed again; 1000 are left
+// LEAST: remark: @step needs {{[0-9]+}} bytes beside its variables, though all that can be is computed again; 1000 are stated
+// DEVICE: warning: @step needs {{[0-9]+}} bytes beside its variables, though all that can be is computed again; 0 are left
+// SILENT-NOT: needs
 // LIMIT: error: expected the memory of a device, which limits what is kept: a cluster (--cluster), or a positive number of bytes
 // REPORT: remark: @step computes {{[0-9]+}} of {{[0-9]+}} ops again, in 2 segments; that takes {{[0-9.]+}} ms by the cost model; before ops are fused, {{[0-9]+}} bytes are live at most, and {{[0-9]+}} without
 

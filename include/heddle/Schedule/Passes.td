@@ -204,9 +204,11 @@ def RecomputePass : Pass<"heddle-recompute", "::mlir::ModuleOp"> {
       use the cut of the next lower price. Live bytes are counted before ops are
       fused, as if values that are only scattered were scattered at once. The
       arena is mostly smaller, but gathers that run ahead may add to it. If no
-      choice fits, a warning states the least memory that would suffice. With a
-      `depth` above 1, what the segments keep counts `depth` times, all segments
-      use the same cut, and the module gets the attribute `schedule.live_bytes`.
+      choice fits, the fewest bytes are kept, and a warning states the least
+      memory that would suffice; with a stated `memory`, `report` states it. With
+      a `depth` above 1, what the segments keep counts `depth` times, all
+      segments use the same cut, and the module gets the attribute
+      `schedule.live_bytes`.
 
     A recomputed op reads the kept values through a `heddle.barrier`. The
     barrier waits for the gradient that the first reader of the recomputed

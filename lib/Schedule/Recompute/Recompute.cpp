@@ -63,6 +63,7 @@ private:
   /// micro-batches in flight count, too. If the program stands for a deeper
   /// one, what its layers keep counts more often.
   int64_t getLiveBytes(func::FuncOp function);
+  void warnOfMemory(func::FuncOp function, int64_t bytes);
   /// Treats the programs of each stage of a pipeline as one.
   LogicalResult recomputeStages(PipelineAttr pipeline);
   /// Sets the limit and the numbers of micro-batches of a stage.
@@ -198,6 +199,20 @@ int64_t Recompute::getLiveBytes(func::FuncOp function) {
   return bytes;
 }
 
+/// Says that a function needs more memory than is left for it. A stated limit
+/// is not what the device has. Whoever searched for it knows that the program
+/// fits, so that only a report tells of it.
+void Recompute::warnOfMemory(func::FuncOp function, int64_t bytes) {
+  if (memory > 0 && !report)
+    return;
+  InFlightDiagnostic message =
+      memory > 0 ? function.emitRemark() : function.emitWarning();
+  message << "@" << function.getName() << " needs " << bytes
+          << " bytes beside its variables, though all that can be is computed "
+             "again; "
+          << limitBytes << (memory > 0 ? " are stated" : " are left");
+}
+
 Choice Recompute::chooseForMemory(func::FuncOp function,
                                   const ForwardPass &forward,
                                   ArrayRef<Segment> segments) {
@@ -206,10 +221,7 @@ Choice Recompute::chooseForMemory(func::FuncOp function,
     return none;
   Choice least = choose(forward, segments, kFewestBytes);
   if (int64_t bytes = tryChoice(function, least); bytes > limitBytes) {
-    function.emitWarning() << "@" << function.getName() << " needs " << bytes
-                           << " bytes beside its variables, though "
-                           << "all that can be is computed again; "
-                           << limitBytes << " are left";
+    warnOfMemory(function, bytes);
     return least;
   }
   // Bisects for the least price of a byte at which the program fits, on a
