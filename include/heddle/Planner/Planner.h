@@ -113,7 +113,7 @@ struct PlanRequest {
   std::optional<BlockProfile> blocks;
   /// The most candidates that are compiled. It is a limit on work and not on
   /// time, so that a request always has the same answer.
-  int64_t mostCompiled = 24;
+  int64_t mostCompiled = 32;
   /// Whether the winner is compiled with all layers. Otherwise its figures are
   /// extrapolated from few.
   bool compilesWinner = true;

@@ -439,8 +439,7 @@ CandidateBounds BoundModel::rate(const Candidate &candidate,
   double exposed = tensorSeconds + contextSeconds, exposedAtEnd = dataSeconds;
   bool isRing = candidate.mesh.attention == ContextParallelism::Ring;
   if (hides) {
-    // Micro-batches of a pipeline are small, so parts of them add little.
-    double hidden = candidate.subBatches > 1 && !isPipeline ? 0.8 : 0.25;
+    double hidden = candidate.subBatches > 1 ? 0.8 : 0.25;
     double compute = computing + update;
     exposed =
         std::max(tensorSeconds * (1 - hidden),

@@ -62,7 +62,14 @@ double BoundModel::estimateArena(const Candidate &candidate,
   // it has stages behind it and itself. If the pass for weights comes later,
   // the last stage holds as many as the first one.
   double held = std::min(stages, double(candidate.microBatches));
-  double heldByLast = splitsBackward(candidate.mesh.schedule) ? held : 1;
+  bool splits = splitsBackward(candidate.mesh.schedule);
+  double heldByLast = splits ? held : 1;
+  // Interleaved stages begin 2 * (stages - 1) passes, and one for each further
+  // group of micro-batches, before the first backward pass.
+  if (auto chunks = double(candidate.getNumStages()) / stages;
+      chunks > 1 && !splits)
+    held = std::min((2 * (stages - 1) + (chunks - 1) * stages + 1) / chunks,
+                    double(candidate.microBatches));
   return std::max(ofStage * held + again, (ofStage + others) * heldByLast +
                                               again +
                                               step.all.results * ofOthers);

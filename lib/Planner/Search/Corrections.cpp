@@ -10,7 +10,9 @@ using namespace heddle;
 /// largest set of choices in which the candidate agrees with the one that
 /// corrects it. The last error is that of an estimate that no candidate
 /// corrects. These values are not fitted.
-static constexpr double kErrors[] = {0.02, 0.05, 0.1, 0.15, 0.2, 0.3};
+using Errors = std::array<double, std::tuple_size_v<CorrectionKeys> + 1>;
+static constexpr Errors kTimeErrors = {0.02, 0.05, 0.1, 0.15, 0.2, 0.3};
+static constexpr Errors kMemoryErrors = {0.05, 0.15, 0.2, 0.25, 0.3, 0.4};
 
 size_t CorrectionKeyMaker::Hash::operator()(const Choices &choices) const {
   return llvm::hash_combine_range(choices.values.begin(),
@@ -48,14 +50,15 @@ CandidateKeys CorrectionKeyMaker::get(const Candidate &candidate) {
                           : 0;
   // The first choice keeps the keys of time and memory apart.
   CandidateKeys keys;
-  keys.time = number({{0, isPipeline, splits, tensor > 1, mesh.context > 1},
-                      {mesh.sequence, exchanges, candidate.subBatches > 1},
-                      {tensor, mesh.context, attention},
-                      {recompute, candidate.subBatches},
-                      {rowsOfDevice}});
+  keys.time =
+      number({{0, isPipeline, splits, tensor > 1, mesh.context > 1, exchanges},
+              {mesh.pipeline, candidate.subBatches > 1},
+              {mesh.sequence, tensor, mesh.context, attention},
+              {recompute, candidate.subBatches},
+              {rowsOfDevice}});
   keys.memory =
-      number({{1, isPipeline, splits, recompute},
-              {tensor > 1, mesh.context > 1},
+      number({{1, isPipeline, splits, hasChunks(mesh.schedule), recompute},
+              {mesh.pipeline, tensor > 1, mesh.context > 1},
               {mesh.sequence, candidate.subBatches, candidate.zeroLevel >= 2},
               {tensor, mesh.context, attention},
               {rowsOfDevice}});
@@ -71,8 +74,9 @@ void Corrections::learn(const CorrectionKeys &keys, double factor) {
 }
 
 Correction Corrections::get(const CorrectionKeys &keys) const {
+  const Errors &errors = areOfMemory ? kMemoryErrors : kTimeErrors;
   for (size_t i = 0; i < keys.size(); ++i)
     if (size_t(keys[i]) < factors.size() && factors[keys[i]])
-      return {*factors[keys[i]], kErrors[i]};
-  return {1, kErrors[keys.size()]};
+      return {*factors[keys[i]], errors[i]};
+  return {1, errors.back()};
 }

@@ -37,13 +37,17 @@ public:
   explicit CorrectionKeyMaker(int64_t rows) : rows(rows) {}
 
   CandidateKeys get(const Candidate &candidate);
+  /// Returns whether a judgement of one candidate tells much of the other one.
+  static bool areSimilar(const CorrectionKeys &a, const CorrectionKeys &b) {
+    return a[a.size() - 2] == b[b.size() - 2];
+  }
 
 private:
   using Parts = std::initializer_list<std::initializer_list<int64_t>>;
   CorrectionKeys number(Parts parts);
   /// The first `length` choices; the others are 0.
   struct Choices {
-    std::array<int64_t, 14> values = {};
+    std::array<int64_t, 15> values = {};
     size_t length = 0;
     bool operator==(const Choices &) const = default;
   };
@@ -60,10 +64,14 @@ private:
 /// that agrees most with it, and of several the one that was judged last.
 class Corrections {
 public:
+  /// Estimates of memory are less exact than those of times.
+  explicit Corrections(bool areOfMemory = false) : areOfMemory(areOfMemory) {}
+
   void learn(const CorrectionKeys &keys, double factor);
   Correction get(const CorrectionKeys &keys) const;
 
 private:
+  bool areOfMemory;
   std::vector<std::optional<double>> factors; ///< by number
 };
 

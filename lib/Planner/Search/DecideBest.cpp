@@ -74,11 +74,7 @@ void PlanSearch::decideOperatorsOfBest() {
   while (pays && size_t(llvm::count_if(seen, hasNoPipeline)) < kMostDecided) {
     int64_t next = findBest(report.judged, [&](size_t index) {
       const Candidate &candidate = report.judged[index].candidate;
-      // Deciding the operators of a deep program beside a limit of
-      // recomputation would compile many whole programs. An open schedule has
-      // few layers.
       return !seen.count(getSizes(candidate)) && !candidate.decidesOperators &&
-             candidate.recomputeBytes == 0 &&
              request.devices > candidate.mesh.pipeline &&
              (candidate.mesh.pipeline == 1 ||
               (int64_t(index) == best &&
@@ -102,6 +98,14 @@ void PlanSearch::decideOperatorsOfBest() {
     }
     seen.insert(getSizes(candidate));
     closeSchedule(candidate);
+    // Deciding the operators of a deep program beside a limit of recomputation
+    // would compile many whole programs.
+    if (candidate.recomputeBytes != 0) {
+      candidate.recompute = RecomputeMode::Layer;
+      candidate.recomputeBytes = 0;
+    }
+    // Whether values between operators are split is decided, too.
+    candidate.mesh.sequence = false;
     candidate.decidesOperators = true;
     std::optional<size_t> decided = judgeDecided(std::move(candidate));
     if (!decided)

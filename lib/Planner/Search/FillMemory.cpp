@@ -53,8 +53,10 @@ void PlanSearch::adaptLimit(const SearchEntry &entry) {
     return;
   RecomputeLimits limits(room, candidate.recomputeBytes);
   auto isOver = [&](const JudgedCandidate &judged) {
-    return judged.fits || !judged.error.empty() || observer.isInterrupted() ||
-           judged.figures.seconds >= getEnough() ||
+    // Above its limit, a program computes again all that it can.
+    bool isLeast = judged.figures.liveBytes > judged.candidate.recomputeBytes;
+    return judged.fits || isLeast || !judged.error.empty() ||
+           observer.isInterrupted() || judged.figures.seconds >= getEnough() ||
            !limits.next(getArena(judged.figures));
   };
   while (!isOver(report.judged[index])) {

@@ -7,99 +7,16 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Candidates of one round. This number does not depend on the number of
-/// threads, so the answer does not, either.
-static constexpr size_t kRound = 4;
-/// The most candidates of rounds that are judged for each one that is compiled.
-/// Pipelines with equal stages are compiled once.
-static constexpr int64_t kMostJudged = 4;
 /// A lower limit of memory may compile this fraction (one over the constant) of
 /// the most candidates, in addition to those compiled so far.
 static constexpr uint64_t kShareOfLowerLimit = 4;
 /// The search ends when the gap between the best plan and the bound is this
 /// small. Simulations cannot resolve smaller differences.
 static constexpr double kEnough = 0.01;
-/// The rounds without a better plan after which estimates are trusted.
-static constexpr int64_t kMostIdle = 2;
 
 //===----------------------------------------------------------------------===//
 // Judging
 //===----------------------------------------------------------------------===//
-
-/// Returns whether an entry is worth a compilation if the best plan takes
-/// `seconds`. An entry that a judged schedule covers is not, because the
-/// schedule could have chosen it. While rounds find better plans, an entry is
-/// worth it if it may be better within the error of its estimate. After some
-/// rounds without a better plan, many judgements have corrected the estimates.
-/// Then the entry must be expected to be better.
-bool PlanSearch::isWorthTrying(const SearchEntry &entry, double seconds) const {
-  return !entry.isCovered && mayBeat(entry, seconds) &&
-         (idleRounds < kMostIdle || getSeconds(entry) < seconds);
-}
-
-/// Returns how many candidates may still be judged, at most those of a round.
-size_t PlanSearch::getRoundSize() const {
-  // The product of the limits could overflow.
-  if (getNumJudged() / kMostJudged >= mostCompiled)
-    return 0;
-  return size_t(
-      std::clamp<int64_t>(mostCompiled - getNumStandard(), 0, int64_t(kRound)));
-}
-
-/// Chooses the candidates to compile next, among those that may be better than
-/// the best one and are expected to fit. Half of them differ from the best one
-/// in a single choice. The others are the most promising ones of meshes that
-/// were not tried yet.
-std::vector<SearchEntry *> PlanSearch::chooseRound() {
-  size_t most = getRoundSize();
-  if (most == 0)
-    return {};
-  const JudgedCandidate *incumbent = getBest();
-  double seconds = incumbent ? incumbent->figures.seconds
-                             : std::numeric_limits<double>::infinity();
-  std::vector<SearchEntry *> open;
-  for (SearchEntry &entry : entries)
-    if (!entry.isJudged && isWorthTrying(entry, seconds) && hasRoom(entry))
-      open.push_back(&entry);
-  // If nothing is expected to fit, the candidate that needs least memory comes
-  // first.
-  bool isByMemory = false;
-  std::vector<SearchEntry *> likely;
-  llvm::copy_if(open, std::back_inserter(likely), [&](SearchEntry *entry) {
-    return getMemory(*entry) <= (1 + kNearMiss) * double(memory);
-  });
-  if (likely.empty() && !incumbent) {
-    likely = open;
-    isByMemory = true;
-  }
-  std::vector<double> expected(entries.size());
-  for (SearchEntry *entry : likely)
-    expected[entry->index] =
-        isByMemory ? getMemory(*entry) : getSeconds(*entry);
-  llvm::sort(likely, [&](SearchEntry *a, SearchEntry *b) {
-    return std::pair(expected[a->index], a->index) <
-           std::pair(expected[b->index], b->index);
-  });
-  std::vector<SearchEntry *> round;
-  auto take = [&](size_t upTo, auto accepts) {
-    for (SearchEntry *entry : likely)
-      if (round.size() < upTo && !llvm::is_contained(round, entry) &&
-          accepts(*entry))
-        round.push_back(entry);
-  };
-  std::set<MeshSizes> tried;
-  for (const JudgedCandidate &judged : report.judged)
-    tried.insert(getSizes(judged.candidate));
-  if (incumbent)
-    take(most / 2, [&](const SearchEntry &entry) {
-      return getDistance(entry.candidate, incumbent->candidate) == 1;
-    });
-  take(most, [&](const SearchEntry &entry) {
-    return tried.insert(getSizes(entry.candidate)).second;
-  });
-  take(most, [](const SearchEntry &) { return true; });
-  return round;
-}
 
 JudgeTask PlanSearch::makeTask(const SearchEntry &entry) const {
   JudgeTask task;
@@ -293,8 +210,8 @@ bool PlanSearch::isGoodEnough() const {
 /// Prepares another answer for less memory. Keeps the judgements.
 void PlanSearch::lowerMemory(int64_t bytes) {
   memory = bytes;
-  mostCompiled = getNumStandard() +
-                 llvm::divideCeil(request.mostCompiled, kShareOfLowerLimit);
+  mostCompiled =
+      getWork() + llvm::divideCeil(request.mostCompiled, kShareOfLowerLimit);
   for (JudgedCandidate &judged : report.judged)
     judged.fits =
         judged.error.empty() && judged.figures.getNeededMemory() <= memory;
@@ -318,14 +235,23 @@ void PlanSearch::lowerMemory(int64_t bytes) {
 }
 
 /// Judges candidates until none is left that may be better by more than
-/// simulations can resolve.
+/// simulations can resolve. Those that turn out to need too much memory count
+/// half, so that enough work is left for those that fit.
 void PlanSearch::judgeRounds() {
   while (!observer.isInterrupted() && !isGoodEnough()) {
     std::vector<SearchEntry *> round = chooseRound();
     if (round.empty())
       return;
     double enough = getEnough();
+    int64_t compiled = getNumStandard();
     judgeRound(round);
+    numTooLarge +=
+        std::min<int64_t>(getNumStandard() - compiled,
+                          llvm::count_if(round, [&](SearchEntry *entry) {
+                            const JudgedCandidate &judged =
+                                report.judged[entry->judged];
+                            return judged.error.empty() && !judged.fits;
+                          }));
     bool isBetter = !getBest() || getBest()->figures.seconds < enough;
     idleRounds = isBetter ? 0 : idleRounds + 1;
   }
@@ -413,7 +339,7 @@ llvm::Error PlanSearch::answer(bool isFirst) {
     judgeSmallestWhole(1, /*statesLeast=*/false);
     if (!getBest())
       splitLargest();
-    judgeSmallestWhole(std::max(kMostWhole, mostCompiled - getNumStandard()),
+    judgeSmallestWhole(std::max(kMostWhole, mostCompiled - getWork()),
                        /*statesLeast=*/true);
     judgeWinner(numWhole);
   }

@@ -90,6 +90,9 @@ private:
   int64_t getNumJudged() const {
     return int64_t(report.judged.size()) - numJudgedBeside;
   }
+  /// Returns how much of `mostCompiled` is used.
+  int64_t getWork() const { return getNumStandard() - numTooLarge / 2; }
+  std::vector<SearchEntry *> rankOpen();
   std::vector<SearchEntry *> chooseRound();
   bool isWorthTrying(const SearchEntry &entry, double seconds) const;
   void judgeRounds();
@@ -105,6 +108,7 @@ private:
   bool decideWholeAgain();
   bool reduceMemory(Candidate &candidate, size_t index) const;
   std::optional<int64_t> findMoreMicroBatches(const Candidate &candidate) const;
+  SearchEntry *findUnjudgedMesh();
   void splitLargest();
   void splitUntilFits(Candidate candidate);
   void splitFurther(size_t current);
@@ -142,6 +146,16 @@ private:
     return entry.bounds.state +
            std::max(entry.bounds.kept,
                     arenas.get(entry.keys.memory).factor * entry.bounds.arena);
+  }
+  /// Returns whether the candidate is expected to fit, or to miss the memory by
+  /// no more than its few layers may be wrong.
+  bool isLikelyToFit(const SearchEntry &entry, double error = 0) const {
+    return getMemory(entry) - error * entry.bounds.arena <=
+           (1 + kNearMiss) * double(memory);
+  }
+  /// Returns whether the candidate may fit within the error of its estimate.
+  bool mayFit(const SearchEntry &entry) const {
+    return isLikelyToFit(entry, arenas.get(entry.keys.memory).error);
   }
   /// Returns a lower bound of the bytes that the smallest device must have.
   double getLeastMemory(const SearchEntry &entry) const {
@@ -191,7 +205,8 @@ private:
   SplitLimits limits;
   std::deque<SearchEntry> entries;
   CorrectionKeyMaker keys;
-  Corrections times, arenas;  ///< judgements over estimates
+  /// Judgements over estimates.
+  Corrections times, arenas{/*areOfMemory=*/true};
   llvm::StringSet<> improved; ///< names of stages
   int64_t extraMemory = 0;    ///< of the largest device beyond the smallest
   /// The limits of the current answer, which lowerMemory() changes.
@@ -204,6 +219,8 @@ private:
   /// recomputation, and that of judgeBeyondWork(). Then the candidates that
   /// were judged so.
   int64_t numBeside = 0, numJudgedBeside = 0;
+  /// The compilations of rounds that need too much memory.
+  int64_t numTooLarge = 0;
   /// The near misses that the current answer has compiled with all layers.
   int64_t numNear = 0;
   bool triedSplits = false;

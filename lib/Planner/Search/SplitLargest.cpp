@@ -156,6 +156,39 @@ void PlanSearch::splitFurther(size_t current) {
   }
 }
 
+/// Returns the candidate that is expected to need least memory among those that
+/// are expected to be notably faster than the best one. Considers the meshes
+/// without a pipeline that were not judged, because their candidates are
+/// expected to need too much memory.
+SearchEntry *PlanSearch::findUnjudgedMesh() {
+  std::set<MeshSizes> judged;
+  for (const JudgedCandidate &candidate : report.judged)
+    judged.insert(getSizes(candidate.candidate));
+  SearchEntry *smallest = nullptr;
+  for (SearchEntry &entry : entries)
+    if (!entry.isJudged && !entry.candidate.leavesSchedule &&
+        entry.candidate.mesh.pipeline == 1 &&
+        !judged.count(getSizes(entry.candidate)) && hasRoom(entry) &&
+        !isLikelyToFit(entry) &&
+        getMemory(entry) <= kMostExcess * double(memory) &&
+        getSeconds(entry) < getEnough() &&
+        (!smallest || getMemory(entry) < getMemory(*smallest)))
+      smallest = &entry;
+  return smallest;
+}
+
+/// Returns the judged candidate with the least value; null if none is accepted.
+template <typename AcceptsT, typename ValueT>
+static const JudgedCandidate *
+findLeast(llvm::ArrayRef<JudgedCandidate> candidates, AcceptsT accepts,
+          ValueT getValue) {
+  const JudgedCandidate *least = nullptr;
+  for (const JudgedCandidate &judged : candidates)
+    if (accepts(judged) && (!least || getValue(judged) < getValue(*least)))
+      least = &judged;
+  return least;
+}
+
 /// Lets the operators that own the largest tensors run in slices, where memory
 /// binds: if nothing fits; if a faster candidate does not fit; or if the best
 /// one computes values again, and not as few as the memory allows.
@@ -170,16 +203,19 @@ void PlanSearch::splitLargest() {
   auto canSplit = [](const JudgedCandidate &judged) {
     return judged.error.empty() && judged.candidate.mesh.pipeline == 1;
   };
+  auto getNeeded = [](const JudgedCandidate &judged) {
+    return judged.figures.getNeededMemory();
+  };
   if (!getBest()) {
     // The candidates that need least memory, of two meshes.
     std::set<MeshSizes> seen;
     for (int i = 0; i < 2 && !getBest(); ++i) {
-      const JudgedCandidate *least = nullptr;
-      for (const JudgedCandidate &judged : report.judged)
-        if (canSplit(judged) && !seen.count(getSizes(judged.candidate)) &&
-            (!least || judged.figures.getNeededMemory() <
-                           least->figures.getNeededMemory()))
-          least = &judged;
+      const JudgedCandidate *least = findLeast(
+          report.judged,
+          [&](const JudgedCandidate &judged) {
+            return canSplit(judged) && !seen.count(getSizes(judged.candidate));
+          },
+          getNeeded);
       if (!least)
         break;
       seen.insert(getSizes(least->candidate));
@@ -188,14 +224,18 @@ void PlanSearch::splitLargest() {
   }
   if (!getBest())
     return;
-  const JudgedCandidate *fastest = nullptr;
-  for (const JudgedCandidate &judged : report.judged)
-    if (canSplit(judged) && !judged.fits &&
-        judged.figures.seconds < getEnough() &&
-        (!fastest || judged.figures.seconds < fastest->figures.seconds))
-      fastest = &judged;
-  if (fastest)
-    splitUntilFits(fastest->candidate);
+  if (SearchEntry *unjudged =
+          observer.isInterrupted() ? nullptr : findUnjudgedMesh())
+    judgeBeside({unjudged});
+  const JudgedCandidate *smallest = findLeast(
+      report.judged,
+      [&](const JudgedCandidate &judged) {
+        return canSplit(judged) && !judged.fits &&
+               judged.figures.seconds < getEnough();
+      },
+      getNeeded);
+  if (smallest)
+    splitUntilFits(smallest->candidate);
   if (canSplit(*getBest()) && !request.pins.recompute &&
       getBest()->candidate.getSchedule().recompute != RecomputeMode::None &&
       getBest()->candidate.recomputeBytes == 0) {

@@ -39,15 +39,17 @@ TEST(Corrections, OfTimesTellGatheredWeightsApart) {
   EXPECT_EQ(times.get(keys.get(makeCandidate(2, 2, 1)).time).factor, 1.5);
 }
 
-// With several micro-batches, ZeRO 2 sums gradients up in each of them.
+// With several micro-batches, ZeRO 2 sums gradients up in each of them. That
+// says nothing of candidates that sum them up once.
 TEST(Corrections, OfTimesTellSumsOfEachMicroBatchApart) {
   CorrectionKeyMaker keys(8);
   Candidate alike = makeCandidate(2, 2, 0), once = makeCandidate(2, 2, 1),
             always = makeCandidate(2, 2, 2);
   alike.microBatches = once.microBatches = always.microBatches = 4;
   Corrections times;
-  times.learn(keys.get(alike).time, 1.5);
   times.learn(keys.get(always).time, 2.5);
+  EXPECT_EQ(times.get(keys.get(once).time).factor, 1);
+  times.learn(keys.get(alike).time, 1.5);
   EXPECT_EQ(times.get(keys.get(once).time).factor, 1.5);
   // Without further micro-batches, all sum gradients up once.
   once.microBatches = always.microBatches = 1;
@@ -75,6 +77,38 @@ TEST(Corrections, OfMemoryPreferRecomputation) {
   arenas.learn(keys.get(layer).memory, 3);
   arenas.learn(keys.get(makeCandidate(2, 2, 1)).memory, 1.5);
   EXPECT_EQ(arenas.get(keys.get(wanted).memory).factor, 3);
+}
+
+// Several stages of a device hold more micro-batches than one. A judgement of
+// such a pipeline corrects no other one.
+TEST(Corrections, OfMemoryTellInterleavedStagesApart) {
+  Candidate plain = makeCandidate(2, 2, 1), interleaved = plain;
+  plain.mesh.pipeline = interleaved.mesh.pipeline = 2;
+  plain.microBatches = interleaved.microBatches = 4;
+  interleaved.mesh.schedule = PipelineSchedule::Interleaved;
+  CorrectionKeyMaker keys(16);
+  Corrections arenas(/*areOfMemory=*/true);
+  arenas.learn(keys.get(interleaved).memory, 2);
+  EXPECT_EQ(arenas.get(keys.get(plain).memory).factor, 1);
+  EXPECT_EQ(arenas.get(keys.get(interleaved).memory).factor, 2);
+}
+
+// The same number of stages counts before sequence parallelism.
+TEST(Corrections, PreferTheNumberOfStages) {
+  Candidate two = makeCandidate(2, 2, 1), four = makeCandidate(1, 2, 1);
+  two.mesh.pipeline = 2;
+  four.mesh.pipeline = 4;
+  two.microBatches = four.microBatches = 8;
+  Candidate other = four;
+  other.mesh.sequence = false;
+  CorrectionKeyMaker keys(16);
+  Corrections times, arenas(/*areOfMemory=*/true);
+  times.learn(keys.get(other).time, 0.8);
+  times.learn(keys.get(two).time, 1.2);
+  arenas.learn(keys.get(other).memory, 1.1);
+  arenas.learn(keys.get(two).memory, 1.5);
+  EXPECT_EQ(times.get(keys.get(four).time).factor, 0.8);
+  EXPECT_EQ(arenas.get(keys.get(four).memory).factor, 1.1);
 }
 
 } // namespace

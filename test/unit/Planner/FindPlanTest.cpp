@@ -316,7 +316,7 @@ TEST(FindPlan, LimitsTheWorkOfRoundsAlone) {
   request.pins.pipeline = request.pins.context = request.pins.subBatches = 1;
   request.pins.recompute = RecomputeMode::Optimal;
   request.pins.overlap = Overlap::None;
-  request.memory = request.cluster.device.memory = 976000;
+  request.memory = request.cluster.device.memory = 1030000;
   request.mostCompiled = 1;
   request.compilesWinner = false;
   size_t numJudged = 0;
@@ -326,8 +326,8 @@ TEST(FindPlan, LimitsTheWorkOfRoundsAlone) {
       return std::nullopt;
     }
     numJudged = report.judged.size();
-    EXPECT_GE(numJudged, 6u); // three for each of two compilations
-    // Nothing fits, so another candidate is compiled beyond the work.
+    // A further limit, slices, and a mesh that was only judged for slices.
+    EXPECT_EQ(numJudged, 4u);
     std::set<std::string> standard;
     for (const JudgedCandidate &judged : report.judged) {
       Candidate candidate = judged.candidate;
@@ -340,6 +340,46 @@ TEST(FindPlan, LimitsTheWorkOfRoundsAlone) {
   };
   PlanObserver observer;
   cantFail(findPlans(request, observer, next));
+}
+
+// Candidates that turn out to need too much memory count half: of the first
+// four, only one fits, so a fifth one is judged.
+TEST(FindPlan, SpendsLittleWorkOnWhatIsTooLarge) {
+  PlanRequest request = makeRequest(4, 8, {9, 32, 4, 32, 16});
+  request.pins.pipeline = request.pins.context = request.pins.subBatches = 1;
+  request.pins.overlap = Overlap::None;
+  request.pins.recompute = RecomputeMode::None;
+  request.memory = request.cluster.device.memory = 800000;
+  request.mostCompiled = 4;
+  request.compilesWinner = false;
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  EXPECT_EQ(
+      llvm::count_if(report.judged,
+                     [](const JudgedCandidate &judged) { return judged.fits; }),
+      1);
+  EXPECT_EQ(report.judged.size(), 5u);
+}
+
+// A limit of recomputation is not lowered if all that can be is computed again.
+TEST(FindPlan, LowersNoLimitInVain) {
+  PlanRequest request = makeRequest(2, 4, {9, 32, 4, 32, 16});
+  request.pins.pipeline = request.pins.context = request.pins.subBatches = 1;
+  request.pins.recompute = RecomputeMode::Optimal;
+  request.pins.overlap = Overlap::None;
+  request.memory = request.cluster.device.memory = 976000;
+  request.mostCompiled = 1;
+  request.compilesWinner = false;
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  EXPECT_FALSE(report.judged.empty());
+  std::set<std::string> seen;
+  for (const JudgedCandidate &judged : report.judged) {
+    EXPECT_GT(judged.figures.liveBytes, judged.candidate.recomputeBytes);
+    Candidate candidate = judged.candidate;
+    candidate.recomputeBytes = 0;
+    EXPECT_TRUE(seen.insert(candidate.getKey()).second) << candidate.getName();
+  }
 }
 
 TEST(FindPlan, RefusesRequests) {

@@ -42,9 +42,28 @@ TEST(Bounds, EstimateMemory) {
         if (microBatches >= stages)
           expectNear();
       }
-  candidate.mesh.schedule = PipelineSchedule::ZBH1;
   candidate.microBatches = 4;
-  expectNear();
+  for (PipelineSchedule schedule :
+       {PipelineSchedule::ZBH1, PipelineSchedule::Interleaved}) {
+    candidate.mesh.schedule = schedule;
+    expectNear();
+  }
+}
+
+// Two devices that have two stages each hold five chunks of half a stage, which
+// are two and a half micro-batches. With one stage each, they hold two.
+TEST(Bounds, EstimateMemoryOfInterleavedStages) {
+  PlanRequest request = makeRequest(2, 16, {8, 64, 4, 64, 64});
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  Candidate candidate;
+  candidate.mesh.pipeline = 2;
+  candidate.microBatches = 4;
+  double plain = cantFail(model.rate(candidate)).arena;
+  candidate.mesh.schedule = PipelineSchedule::Interleaved;
+  double interleaved = cantFail(model.rate(candidate)).arena;
+  EXPECT_GT(interleaved, 1.1 * plain);
+  EXPECT_LT(interleaved, 1.25 * plain);
 }
 
 // A program of one size keeps less if it computes layers again, too.
