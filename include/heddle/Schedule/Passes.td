@@ -248,7 +248,8 @@ def RecomputePass : Pass<"heddle-recompute", "::mlir::ModuleOp"> {
            "the cluster whose times decide; by default, all devices are equally "
            "near">,
     Option<"report", "report", "bool", /*default=*/"false",
-           "emit a remark with the number of ops that run again">];
+           "emit a remark with the number of ops that run again, and one if no "
+           "choice fits into a stated `memory`">];
   let dependentDialects = ["::heddle::HeddleDialect"];
 }
 

@@ -60,19 +60,21 @@ double BoundModel::estimateArena(const Candidate &candidate,
                   ofOthers;
   // A device of a pipeline holds the activations of as many micro-batches as
   // it has stages behind it and itself. If the pass for weights comes later,
-  // the last stage holds as many as the first one.
-  double held = std::min(stages, double(candidate.microBatches));
+  // the last stage holds as many as the first one, and values outside of layers
+  // as often. If a device has several stages, the first one begins
+  // 2 * (stages - 1) passes, and a group of passes for each further stage that
+  // it has, before its first backward pass. The last one begins these groups.
+  auto microBatches = double(candidate.microBatches);
   bool splits = splitsBackward(candidate.mesh.schedule);
-  double heldByLast = splits ? held : 1;
-  // Interleaved stages begin 2 * (stages - 1) passes, and one for each further
-  // group of micro-batches, before the first backward pass.
-  if (auto chunks = double(candidate.getNumStages()) / stages;
-      chunks > 1 && !splits)
-    held = std::min((2 * (stages - 1) + (chunks - 1) * stages + 1) / chunks,
-                    double(candidate.microBatches));
-  return std::max(ofStage * held + again, (ofStage + others) * heldByLast +
-                                              again +
-                                              step.all.results * ofOthers);
+  double chunks = double(candidate.getNumStages()) / stages;
+  double groups = splits ? 0 : (chunks - 1) * stages;
+  double held = groups > 0 ? (2 * (stages - 1) + groups + 1) / chunks : stages;
+  held = std::min(held, microBatches);
+  double heldByLast =
+      splits ? held : std::min((groups + 1) / chunks, microBatches);
+  return std::max(ofStage * held + again,
+                  ofStage * heldByLast + others * (splits ? held : 1) + again +
+                      step.all.results * ofOthers);
 }
 
 /// Estimates how much more of the variables than an equal part the largest

@@ -147,10 +147,11 @@ void PlanSearch::judgeSmallestWhole(int64_t most, bool statesLeast) {
       double needed = judged.isUnknown
                           ? getMemory(entry)
                           : double(judged.figures.getNeededMemory());
-      bool mayFit = needed <= kMayShrink * double(memory) &&
-                    getProvenMemory(entry) <= double(memory);
+      bool mayShrink = needed <= kMayShrink * double(memory) &&
+                       getProvenMemory(entry) <= double(memory);
       bool isLeast = !smallest || &judged == smallest;
-      if ((mayFit || (statesLeast && isLeast)) && (!next || needed < least)) {
+      if ((mayShrink || (statesLeast && isLeast)) &&
+          (!next || needed < least)) {
         next = &judged;
         least = needed;
       }
@@ -281,7 +282,8 @@ void PlanSearch::summarize() {
       ++(entry.counted >= getEnough() ? near : predictedSlow);
     else if (entry.isCovered)
       ++covered;
-    else if (getMemory(entry) > (1 + kNearMiss) * double(memory))
+    else if (!isLikelyToFit(entry) &&
+             !(winner && isPromising(entry, winner->figures.seconds)))
       ++unlikely;
     else if (winner && !mayBeat(entry, winner->figures.seconds))
       ++slower;

@@ -39,7 +39,8 @@ size_t PlanSearch::getRoundSize() const {
 /// promising ones first:
 /// 1. those that are expected to fit and to be faster, by time;
 /// 2. those that are expected to be faster and may fit within the error of
-///    their estimate, by memory;
+///    their estimate, by memory. Rounds without a better plan do not end this:
+///    they tell little of the memory;
 /// 3. those that are expected to fit and may be faster within the error.
 /// If there is no best one, all that are expected to fit are returned, by time.
 /// If there are none, either, all others are, by memory.
@@ -60,7 +61,7 @@ std::vector<SearchEntry *> PlanSearch::rankOpen() {
       likely.push_back({isFaster ? 1 : 3, getSeconds(entry), &entry});
     else if (best < 0)
       others.push_back({2, getMemory(entry), &entry});
-    else if (isFaster && mayFit(entry))
+    else if (isPromising(entry, seconds))
       likely.push_back({2, getMemory(entry), &entry});
   }
   std::vector<Ranked> &ranked = likely.empty() ? others : likely;
@@ -76,7 +77,8 @@ std::vector<SearchEntry *> PlanSearch::rankOpen() {
 
 /// Chooses the candidates to compile next. Half of them differ from the best
 /// one in a single choice. The others are the most promising ones of meshes
-/// that were not tried yet.
+/// that were not tried yet, then those that are unlike the chosen ones, and
+/// then any.
 std::vector<SearchEntry *> PlanSearch::chooseRound() {
   size_t most = getRoundSize();
   if (most == 0)
@@ -100,7 +102,7 @@ std::vector<SearchEntry *> PlanSearch::chooseRound() {
   take(most, [&](const SearchEntry &entry) {
     return tried.insert(getSizes(entry.candidate)).second;
   });
-  // One judgement corrects the estimates of all similar candidates.
+  // A judgement corrects the estimates of similar candidates.
   take(most, [&](const SearchEntry &entry) {
     return llvm::none_of(round, [&](const SearchEntry *other) {
       return CorrectionKeyMaker::areSimilar(entry.keys.time, other->keys.time);

@@ -3,16 +3,9 @@
 #include "Corrections.h"
 #include "heddle/Stages/StageSchedule.h"
 #include "llvm/ADT/Hashing.h"
+#include <cassert>
 
 using namespace heddle;
-
-/// The assumed relative errors of corrected estimates, by the index of the
-/// largest set of choices in which the candidate agrees with the one that
-/// corrects it. The last error is that of an estimate that no candidate
-/// corrects. These values are not fitted.
-using Errors = std::array<double, std::tuple_size_v<CorrectionKeys> + 1>;
-static constexpr Errors kTimeErrors = {0.02, 0.05, 0.1, 0.15, 0.2, 0.3};
-static constexpr Errors kMemoryErrors = {0.05, 0.15, 0.2, 0.25, 0.3, 0.4};
 
 size_t CorrectionKeyMaker::Hash::operator()(const Choices &choices) const {
   return llvm::hash_combine_range(choices.values.begin(),
@@ -24,8 +17,10 @@ CorrectionKeys CorrectionKeyMaker::number(Parts parts) {
   Choices choices;
   size_t index = keys.size();
   for (const std::initializer_list<int64_t> &part : parts) {
-    for (int64_t value : part)
+    for (int64_t value : part) {
+      assert(choices.length < choices.values.size());
       choices.values[choices.length++] = value;
+    }
     auto next = static_cast<int32_t>(numbers.size());
     keys[--index] = numbers.try_emplace(choices, next).first->second;
   }
@@ -74,7 +69,6 @@ void Corrections::learn(const CorrectionKeys &keys, double factor) {
 }
 
 Correction Corrections::get(const CorrectionKeys &keys) const {
-  const Errors &errors = areOfMemory ? kMemoryErrors : kTimeErrors;
   for (size_t i = 0; i < keys.size(); ++i)
     if (size_t(keys[i]) < factors.size() && factors[keys[i]])
       return {*factors[keys[i]], errors[i]};

@@ -37,9 +37,11 @@ public:
   explicit CorrectionKeyMaker(int64_t rows) : rows(rows) {}
 
   CandidateKeys get(const Candidate &candidate);
-  /// Returns whether a judgement of one candidate tells much of the other one.
+  /// Returns whether two candidates agree in more choices than the first ones,
+  /// so that a judgement of one corrects the other one closely.
   static bool areSimilar(const CorrectionKeys &a, const CorrectionKeys &b) {
-    return a[a.size() - 2] == b[b.size() - 2];
+    constexpr size_t kFirstTwo = std::tuple_size_v<CorrectionKeys> - 2;
+    return a[kFirstTwo] == b[kFirstTwo];
   }
 
 private:
@@ -59,19 +61,28 @@ private:
   std::unordered_map<Choices, int32_t, Hash> numbers;
 };
 
+/// The assumed relative errors of corrected estimates, by the index of the
+/// largest set of choices in which the candidate agrees with the one that
+/// corrects it. The last error is that of an estimate that no candidate
+/// corrects. These values are not fitted. Estimates of memory are less exact
+/// than those of times.
+using CorrectionErrors =
+    std::array<double, std::tuple_size_v<CorrectionKeys> + 1>;
+constexpr CorrectionErrors kTimeErrors = {0.02, 0.05, 0.1, 0.15, 0.2, 0.3};
+constexpr CorrectionErrors kMemoryErrors = {0.05, 0.15, 0.2, 0.25, 0.3, 0.4};
+
 /// Factors from estimates to judgements. Candidates that split operators alike
 /// have similar errors. So a candidate gets the factor of the judged candidate
 /// that agrees most with it, and of several the one that was judged last.
 class Corrections {
 public:
-  /// Estimates of memory are less exact than those of times.
-  explicit Corrections(bool areOfMemory = false) : areOfMemory(areOfMemory) {}
+  explicit Corrections(const CorrectionErrors &errors) : errors(errors) {}
 
   void learn(const CorrectionKeys &keys, double factor);
   Correction get(const CorrectionKeys &keys) const;
 
 private:
-  bool areOfMemory;
+  CorrectionErrors errors;
   std::vector<std::optional<double>> factors; ///< by number
 };
 

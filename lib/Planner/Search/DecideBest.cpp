@@ -75,6 +75,7 @@ void PlanSearch::decideOperatorsOfBest() {
     int64_t next = findBest(report.judged, [&](size_t index) {
       const Candidate &candidate = report.judged[index].candidate;
       return !seen.count(getSizes(candidate)) && !candidate.decidesOperators &&
+             (candidate.recomputeBytes == 0 || !request.pins.recompute) &&
              request.devices > candidate.mesh.pipeline &&
              (candidate.mesh.pipeline == 1 ||
               (int64_t(index) == best &&
@@ -97,13 +98,13 @@ void PlanSearch::decideOperatorsOfBest() {
       break;
     }
     seen.insert(getSizes(candidate));
-    closeSchedule(candidate);
     // Deciding the operators of a deep program beside a limit of recomputation
-    // would compile many whole programs.
+    // would compile many whole programs. An open schedule has few layers.
     if (candidate.recomputeBytes != 0) {
       candidate.recompute = RecomputeMode::Layer;
       candidate.recomputeBytes = 0;
     }
+    closeSchedule(candidate);
     // Whether values between operators are split is decided, too.
     candidate.mesh.sequence = false;
     candidate.decidesOperators = true;

@@ -2,7 +2,6 @@
 
 #include "Search.h"
 #include <limits>
-#include <set>
 
 using namespace mlir;
 using namespace heddle;
@@ -234,9 +233,23 @@ void PlanSearch::lowerMemory(int64_t bytes) {
   });
 }
 
+/// Returns whether a candidate that was judged, with any limit of its
+/// recomputation, needs too much memory.
+bool PlanSearch::isTooLarge(const SearchEntry &entry) const {
+  auto begin = report.judged.begin() + entry.judged;
+  return begin->error.empty() &&
+         std::none_of(
+             begin, report.judged.end(), [&](const JudgedCandidate &judged) {
+               Candidate candidate = judged.candidate;
+               candidate.recomputeBytes = begin->candidate.recomputeBytes;
+               return judged.fits &&
+                      candidate.getKey() == begin->candidate.getKey();
+             });
+}
+
 /// Judges candidates until none is left that may be better by more than
-/// simulations can resolve. Those that turn out to need too much memory count
-/// half, so that enough work is left for those that fit.
+/// simulations can resolve. If something fits, those that turn out to need too
+/// much memory count half, so that enough work is left for the others.
 void PlanSearch::judgeRounds() {
   while (!observer.isInterrupted() && !isGoodEnough()) {
     std::vector<SearchEntry *> round = chooseRound();
@@ -245,13 +258,12 @@ void PlanSearch::judgeRounds() {
     double enough = getEnough();
     int64_t compiled = getNumStandard();
     judgeRound(round);
-    numTooLarge +=
-        std::min<int64_t>(getNumStandard() - compiled,
-                          llvm::count_if(round, [&](SearchEntry *entry) {
-                            const JudgedCandidate &judged =
-                                report.judged[entry->judged];
-                            return judged.error.empty() && !judged.fits;
-                          }));
+    if (getBest())
+      numTooLarge +=
+          std::min<int64_t>(getNumStandard() - compiled,
+                            llvm::count_if(round, [&](SearchEntry *entry) {
+                              return isTooLarge(*entry);
+                            }));
     bool isBetter = !getBest() || getBest()->figures.seconds < enough;
     idleRounds = isBetter ? 0 : idleRounds + 1;
   }

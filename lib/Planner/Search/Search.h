@@ -95,6 +95,7 @@ private:
   std::vector<SearchEntry *> rankOpen();
   std::vector<SearchEntry *> chooseRound();
   bool isWorthTrying(const SearchEntry &entry, double seconds) const;
+  bool isTooLarge(const SearchEntry &entry) const;
   void judgeRounds();
   void judgeRound(llvm::ArrayRef<SearchEntry *> round);
   void judgeBeside(llvm::ArrayRef<SearchEntry *> round);
@@ -149,13 +150,16 @@ private:
   }
   /// Returns whether the candidate is expected to fit, or to miss the memory by
   /// no more than its few layers may be wrong.
-  bool isLikelyToFit(const SearchEntry &entry, double error = 0) const {
-    return getMemory(entry) - error * entry.bounds.arena <=
-           (1 + kNearMiss) * double(memory);
+  bool isLikelyToFit(const SearchEntry &entry) const {
+    return getMemory(entry) <= (1 + kNearMiss) * double(memory);
   }
-  /// Returns whether the candidate may fit within the error of its estimate.
-  bool mayFit(const SearchEntry &entry) const {
-    return isLikelyToFit(entry, arenas.get(entry.keys.memory).error);
+  /// Returns whether the candidate is expected to take less than `seconds`, and
+  /// may fit within the error of its estimate.
+  bool isPromising(const SearchEntry &entry, double seconds) const {
+    Correction known = arenas.get(entry.keys.memory);
+    double error = known.error * known.factor * entry.bounds.arena;
+    return getSeconds(entry) < seconds &&
+           getMemory(entry) - error <= (1 + kNearMiss) * double(memory);
   }
   /// Returns a lower bound of the bytes that the smallest device must have.
   double getLeastMemory(const SearchEntry &entry) const {
@@ -206,7 +210,7 @@ private:
   std::deque<SearchEntry> entries;
   CorrectionKeyMaker keys;
   /// Judgements over estimates.
-  Corrections times, arenas{/*areOfMemory=*/true};
+  Corrections times{kTimeErrors}, arenas{kMemoryErrors};
   llvm::StringSet<> improved; ///< names of stages
   int64_t extraMemory = 0;    ///< of the largest device beyond the smallest
   /// The limits of the current answer, which lowerMemory() changes.
@@ -215,15 +219,17 @@ private:
   /// The candidates with operators in slices that may still be judged.
   int64_t splitsLeft = 0;
   /// The compilations that `mostCompiled` does not limit: candidates with
-  /// operators decided one by one or in slices, further limits of
-  /// recomputation, and that of judgeBeyondWork(). Then the candidates that
-  /// were judged so.
+  /// operators decided one by one or in slices, that of findUnjudgedMesh(),
+  /// further limits of recomputation, and that of judgeBeyondWork(). Then the
+  /// candidates that were judged so.
   int64_t numBeside = 0, numJudgedBeside = 0;
-  /// The compilations of rounds that need too much memory.
+  /// The compilations of rounds for candidates that need too much memory, since
+  /// the first one that fits.
   int64_t numTooLarge = 0;
   /// The near misses that the current answer has compiled with all layers.
   int64_t numNear = 0;
-  bool triedSplits = false;
+  /// Whether slices were tried because nothing fits, and to find a faster plan.
+  bool triedSmallestSplits = false, triedSplits = false;
   /// The number of rounds since the best plan last became better by more than
   /// simulations can resolve.
   int64_t idleRounds = 0;

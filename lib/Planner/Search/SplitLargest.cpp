@@ -157,9 +157,8 @@ void PlanSearch::splitFurther(size_t current) {
 }
 
 /// Returns the candidate that is expected to need least memory among those that
-/// are expected to be notably faster than the best one. Considers the meshes
-/// without a pipeline that were not judged, because their candidates are
-/// expected to need too much memory.
+/// are expected to be notably faster than the best one, but to need too much
+/// memory. Considers the meshes without a pipeline that were not judged.
 SearchEntry *PlanSearch::findUnjudgedMesh() {
   std::set<MeshSizes> judged;
   for (const JudgedCandidate &candidate : report.judged)
@@ -190,12 +189,10 @@ findLeast(llvm::ArrayRef<JudgedCandidate> candidates, AcceptsT accepts,
 }
 
 /// Lets the operators that own the largest tensors run in slices, where memory
-/// binds: if nothing fits; if a faster candidate does not fit; or if the best
-/// one computes values again, and not as few as the memory allows.
+/// binds: if nothing fits; if a faster candidate does not fit, for which one of
+/// a further mesh is judged; or if the best one computes values again, and not
+/// as few as the memory allows.
 void PlanSearch::splitLargest() {
-  if (triedSplits)
-    return;
-  triedSplits = true;
   // A program without roles has no standard plan for several devices, so its
   // operators stay decided one by one.
   if (request.devices > 1 && !limits.hasRoles())
@@ -206,7 +203,8 @@ void PlanSearch::splitLargest() {
   auto getNeeded = [](const JudgedCandidate &judged) {
     return judged.figures.getNeededMemory();
   };
-  if (!getBest()) {
+  if (!getBest() && !triedSmallestSplits) {
+    triedSmallestSplits = true;
     // The candidates that need least memory, of two meshes.
     std::set<MeshSizes> seen;
     for (int i = 0; i < 2 && !getBest(); ++i) {
@@ -222,8 +220,9 @@ void PlanSearch::splitLargest() {
       splitUntilFits(least->candidate);
     }
   }
-  if (!getBest())
+  if (!getBest() || triedSplits)
     return;
+  triedSplits = true;
   if (SearchEntry *unjudged =
           observer.isInterrupted() ? nullptr : findUnjudgedMesh())
     judgeBeside({unjudged});

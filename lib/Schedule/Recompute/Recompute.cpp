@@ -200,8 +200,8 @@ int64_t Recompute::getLiveBytes(func::FuncOp function) {
 }
 
 /// Says that a function needs more memory than is left for it. A stated limit
-/// is not what the device has. Whoever searched for it knows that the program
-/// fits, so that only a report tells of it.
+/// is not what the device has: programs may fit that exceed it. So only a
+/// report tells of it.
 void Recompute::warnOfMemory(func::FuncOp function, int64_t bytes) {
   if (memory > 0 && !report)
     return;

@@ -24,7 +24,7 @@ TEST(Corrections, OfTimesPreferTheMeshToTheSchedule) {
   Candidate same = makeCandidate(2, 2, 0);
   same.microBatches = 2;
   CorrectionKeyMaker keys(8);
-  Corrections times;
+  Corrections times(kTimeErrors);
   times.learn(keys.get(same).time, 1.5);
   times.learn(keys.get(other).time, 2);
   EXPECT_EQ(times.get(keys.get(open).time).factor, 1.5);
@@ -33,7 +33,7 @@ TEST(Corrections, OfTimesPreferTheMeshToTheSchedule) {
 // ZeRO 3 gathers weights in each pass, which ZeRO 2 does not.
 TEST(Corrections, OfTimesTellGatheredWeightsApart) {
   CorrectionKeyMaker keys(8);
-  Corrections times;
+  Corrections times(kTimeErrors);
   times.learn(keys.get(makeCandidate(2, 2, 2)).time, 1.5);
   times.learn(keys.get(makeCandidate(2, 2, 3)).time, 2.5);
   EXPECT_EQ(times.get(keys.get(makeCandidate(2, 2, 1)).time).factor, 1.5);
@@ -46,7 +46,7 @@ TEST(Corrections, OfTimesTellSumsOfEachMicroBatchApart) {
   Candidate alike = makeCandidate(2, 2, 0), once = makeCandidate(2, 2, 1),
             always = makeCandidate(2, 2, 2);
   alike.microBatches = once.microBatches = always.microBatches = 4;
-  Corrections times;
+  Corrections times(kTimeErrors);
   times.learn(keys.get(always).time, 2.5);
   EXPECT_EQ(times.get(keys.get(once).time).factor, 1);
   times.learn(keys.get(alike).time, 1.5);
@@ -62,7 +62,7 @@ TEST(Corrections, OfTimesTellPartsOfABatchApart) {
   Candidate whole = makeCandidate(1, 8, 0), inParts = whole;
   inParts.subBatches = 2;
   CorrectionKeyMaker keys(8);
-  Corrections times;
+  Corrections times(kTimeErrors);
   times.learn(keys.get(makeCandidate(2, 4, 0)).time, 1.1);
   times.learn(keys.get(inParts).time, 1.3);
   EXPECT_EQ(times.get(keys.get(whole).time).factor, 1.1);
@@ -73,7 +73,7 @@ TEST(Corrections, OfMemoryPreferRecomputation) {
   Candidate layer = makeCandidate(1, 4, 0), wanted = makeCandidate(2, 2, 1);
   layer.recompute = wanted.recompute = RecomputeMode::Layer;
   CorrectionKeyMaker keys(8);
-  Corrections arenas;
+  Corrections arenas(kMemoryErrors);
   arenas.learn(keys.get(layer).memory, 3);
   arenas.learn(keys.get(makeCandidate(2, 2, 1)).memory, 1.5);
   EXPECT_EQ(arenas.get(keys.get(wanted).memory).factor, 3);
@@ -87,7 +87,7 @@ TEST(Corrections, OfMemoryTellInterleavedStagesApart) {
   plain.microBatches = interleaved.microBatches = 4;
   interleaved.mesh.schedule = PipelineSchedule::Interleaved;
   CorrectionKeyMaker keys(16);
-  Corrections arenas(/*areOfMemory=*/true);
+  Corrections arenas(kMemoryErrors);
   arenas.learn(keys.get(interleaved).memory, 2);
   EXPECT_EQ(arenas.get(keys.get(plain).memory).factor, 1);
   EXPECT_EQ(arenas.get(keys.get(interleaved).memory).factor, 2);
@@ -102,7 +102,7 @@ TEST(Corrections, PreferTheNumberOfStages) {
   Candidate other = four;
   other.mesh.sequence = false;
   CorrectionKeyMaker keys(16);
-  Corrections times, arenas(/*areOfMemory=*/true);
+  Corrections times(kTimeErrors), arenas(kMemoryErrors);
   times.learn(keys.get(other).time, 0.8);
   times.learn(keys.get(two).time, 1.2);
   arenas.learn(keys.get(other).memory, 1.1);
