@@ -111,9 +111,9 @@ struct PlanRequest {
   /// strategies of blocks are decided, by their measured costs. `stated` is
   /// empty then.
   std::optional<BlockProfile> blocks;
-  /// The most candidates that are compiled. Those of rounds that turn out to
-  /// need too much memory count half. It is a limit on work and not on time, so
-  /// that a request always has the same answer.
+  /// The most candidates that are compiled. Once something fits, those that
+  /// turn out to need too much memory count half. It is a limit on work and not
+  /// on time, so that a request always has the same answer.
   int64_t mostCompiled = 32;
   /// Whether the winner is compiled with all layers. Otherwise its figures are
   /// extrapolated from few.
