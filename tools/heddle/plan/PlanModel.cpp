@@ -101,10 +101,9 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
       ->check(notEmpty("a profile's file"))
       ->excludes(stated)
       ->group(group);
-  app.add_option(
-         "--work", flags.mostCompiled,
-         "The most candidates that are compiled; those that turn out to "
-         "need too much memory count half")
+  app.add_option("--work", flags.mostCompiled,
+                 "The most candidates that are compiled; once something fits, "
+                 "those that need too much memory count half")
       ->check(positive())
       ->capture_default_str()
       ->group(group);
