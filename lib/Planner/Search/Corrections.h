@@ -25,7 +25,7 @@ using CorrectionKeys = std::array<int32_t, 5>;
 /// The keys of a candidate for the estimates of its time and of its memory.
 /// Candidates of one mesh and storage have similar errors of the time, whatever
 /// they recompute, if their batches have parts or both have none. The memory
-/// depends on recomputation first.
+/// depends on recomputation and the kind of pipeline first.
 struct CandidateKeys {
   CorrectionKeys time = {}, memory = {};
 };

@@ -74,6 +74,7 @@ void PlanSearch::decideOperatorsOfBest() {
   while (pays && size_t(llvm::count_if(seen, hasNoPipeline)) < kMostDecided) {
     int64_t next = findBest(report.judged, [&](size_t index) {
       const Candidate &candidate = report.judged[index].candidate;
+      // A limit of recomputation becomes whole layers, which a pin may forbid.
       return !seen.count(getSizes(candidate)) && !candidate.decidesOperators &&
              (candidate.recomputeBytes == 0 || !request.pins.recompute) &&
              request.devices > candidate.mesh.pipeline &&

@@ -309,16 +309,24 @@ TEST(FindPlan, WorksAsMuchAsItMay) {
   EXPECT_GT(report.judged.size(), 1u);
 }
 
+// Returns a request for few devices of little memory, in the program's order.
+PlanRequest makeTightRequest(int64_t devices, int64_t rows, int64_t memory,
+                             int64_t mostCompiled, RecomputeMode recompute) {
+  PlanRequest request = makeRequest(devices, rows, {9, 32, 4, 32, 16});
+  request.pins.pipeline = request.pins.context = request.pins.subBatches = 1;
+  request.pins.recompute = recompute;
+  request.pins.overlap = Overlap::None;
+  request.memory = request.cluster.device.memory = memory;
+  request.mostCompiled = mostCompiled;
+  request.compilesWinner = false;
+  return request;
+}
+
 // Slices and further limits of recomputation use up no work. So work is left
 // for a lower limit of memory, however many of them were judged before.
 TEST(FindPlan, LimitsTheWorkOfRoundsAlone) {
-  PlanRequest request = makeRequest(2, 4, {9, 32, 4, 32, 16});
-  request.pins.pipeline = request.pins.context = request.pins.subBatches = 1;
-  request.pins.recompute = RecomputeMode::Optimal;
-  request.pins.overlap = Overlap::None;
-  request.memory = request.cluster.device.memory = 1030000;
-  request.mostCompiled = 1;
-  request.compilesWinner = false;
+  PlanRequest request =
+      makeTightRequest(2, 4, 1030000, 1, RecomputeMode::Optimal);
   size_t numJudged = 0;
   auto next = [&](const PlanReport &report) -> std::optional<int64_t> {
     if (numJudged != 0) {
@@ -345,13 +353,7 @@ TEST(FindPlan, LimitsTheWorkOfRoundsAlone) {
 // Candidates that turn out to need too much memory count half: of the first
 // four, only one fits, so a fifth one is judged.
 TEST(FindPlan, SpendsLittleWorkOnWhatIsTooLarge) {
-  PlanRequest request = makeRequest(4, 8, {9, 32, 4, 32, 16});
-  request.pins.pipeline = request.pins.context = request.pins.subBatches = 1;
-  request.pins.overlap = Overlap::None;
-  request.pins.recompute = RecomputeMode::None;
-  request.memory = request.cluster.device.memory = 800000;
-  request.mostCompiled = 4;
-  request.compilesWinner = false;
+  PlanRequest request = makeTightRequest(4, 8, 800000, 4, RecomputeMode::None);
   PlanObserver observer;
   PlanReport report = cantFail(findPlan(request, observer));
   EXPECT_EQ(
@@ -363,13 +365,8 @@ TEST(FindPlan, SpendsLittleWorkOnWhatIsTooLarge) {
 
 // A limit of recomputation is not lowered if all that can be is computed again.
 TEST(FindPlan, LowersNoLimitInVain) {
-  PlanRequest request = makeRequest(2, 4, {9, 32, 4, 32, 16});
-  request.pins.pipeline = request.pins.context = request.pins.subBatches = 1;
-  request.pins.recompute = RecomputeMode::Optimal;
-  request.pins.overlap = Overlap::None;
-  request.memory = request.cluster.device.memory = 976000;
-  request.mostCompiled = 1;
-  request.compilesWinner = false;
+  PlanRequest request =
+      makeTightRequest(2, 4, 976000, 1, RecomputeMode::Optimal);
   PlanObserver observer;
   PlanReport report = cantFail(findPlan(request, observer));
   EXPECT_FALSE(report.judged.empty());
