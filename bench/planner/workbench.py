@@ -24,6 +24,7 @@ MODELS = {
 NETWORKS = {"fast": [(4, 1e9)], "slow": [(4, 2e7)],
             "hierarchical": [(2, 1e9), (2, 2e7)]}
 AMPLE = 1 << 34  # bytes of a device that fit any plan
+ROUNDS = 2  # how often each program is measured
 
 
 def name_of(*texts):
@@ -53,7 +54,8 @@ def read_schedule(text):
 class Bench:
     def __init__(self, heddle, folder, steps):
         self.program, self.folder, self.steps = heddle, folder, steps
-        self.measured = {}  # what a run took, by program; a limit may not change it
+        self.measured = {}  # what its runs took, by program; a limit may not change it
+        self.locks = {}
         self.pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
         for name in ("programs", "known", "models"):
             os.makedirs(self.path(name), exist_ok=True)
@@ -99,8 +101,10 @@ class Bench:
     def remember(self, name, compute):
         """Returns what `compute` returned for this name, in an earlier run, too."""
         known = self.path("known", name + ".json")
-        if not os.path.exists(known):
-            write(known, json.dumps(compute()))
+        # Two threads may ask the same, and would write the same files.
+        with self.locks.setdefault(name, threading.Lock()):
+            if not os.path.exists(known):
+                write(known, json.dumps(compute()))
         return json.loads(read(known))
 
     def compile(self, model, plan, cluster):
@@ -180,12 +184,16 @@ class Bench:
             self.heddle("compile", text, "-o", artifact)
         return artifact
 
-    def measure(self, text, cluster):
-        """Returns the seconds of the fastest step, and the bytes that the runtime
-        took of a device."""
-        if text not in self.measured:
-            self.measured[text] = self.train(self.link(text), cluster)
-        return self.measured[text]
+    def measure(self, texts, cluster):
+        """Returns for each program the seconds of its fastest step, and the bytes that
+        the runtime took of a device. What disturbs the machine for a while should not
+        slow down one program alone, so each is measured in several rounds."""
+        for _ in range(ROUNDS):
+            for text in dict.fromkeys(texts):
+                runs = self.measured.setdefault(text, [])
+                if len(runs) < ROUNDS:
+                    runs.append(self.train(self.link(text), cluster))
+        return {text: min(self.measured[text]) for text in texts}
 
     def train(self, artifact, cluster):
         trace = self.path("trace.json")
