@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Compares the planner's choice with every plan of a subspace.
 
     optimality.py PLANNER_BENCH HEDDLE CONFIGS [--stride N] [--case NAME ...]

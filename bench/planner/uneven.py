@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Compares the planner's choice with every uniform plan of three uneven models.
 
     uneven.py PLANNER_BENCH [--stride N] [--case NAME ...]
