@@ -55,7 +55,7 @@ class Bench:
     def __init__(self, heddle, folder, steps):
         self.program, self.folder, self.steps = heddle, folder, steps
         self.measured = {}  # what its runs took, by program; a limit may not change it
-        self.locks = {}
+        self.locks = {}  # by the names of `remember`
         self.pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
         for name in ("programs", "known", "models"):
             os.makedirs(self.path(name), exist_ok=True)
@@ -185,15 +185,17 @@ class Bench:
         return artifact
 
     def measure(self, texts, cluster):
-        """Returns for each program the seconds of its fastest step, and the bytes that
-        the runtime took of a device. What disturbs the machine for a while should not
+        """Returns for each program the seconds of its fastest step, and the most bytes
+        that the runtime took of a device. What disturbs the machine for a while should not
         slow down one program alone, so each is measured in several rounds."""
         for _ in range(ROUNDS):
             for text in dict.fromkeys(texts):
                 runs = self.measured.setdefault(text, [])
                 if len(runs) < ROUNDS:
                     runs.append(self.train(self.link(text), cluster))
-        return {text: min(self.measured[text]) for text in texts}
+        return {text: tuple(pick(values) for pick, values in
+                            zip((min, max), zip(*self.measured[text])))
+                for text in texts}
 
     def train(self, artifact, cluster):
         trace = self.path("trace.json")
