@@ -193,8 +193,8 @@ class Bench:
                 runs = self.measured.setdefault(text, [])
                 if len(runs) < ROUNDS:
                     runs.append(self.train(self.link(text), cluster))
-        return {text: tuple(pick(values) for pick, values in
-                            zip((min, max), zip(*self.measured[text])))
+        return {text: (min(seconds for seconds, _ in self.measured[text]),
+                       max(taken for _, taken in self.measured[text]))
                 for text in texts}
 
     def train(self, artifact, cluster):
